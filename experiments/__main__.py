@@ -1,4 +1,4 @@
-"""`python -m experiments [NAME ...]`: run experiments, and write, verify or compare records."""
+"""`python -m experiments [NAME ...]`: run experiments, and write or verify records."""
 
 import argparse
 import shutil
@@ -11,7 +11,6 @@ import torch
 from tqdm import tqdm
 
 from experiments.machinery.choose import decide
-from experiments.machinery.compare import compare
 from experiments.machinery.experiment import all_names, load_experiment
 from experiments.machinery.golden import golden_of
 from experiments.machinery.recording import write_record
@@ -31,13 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     do = parser.add_mutually_exclusive_group()
     do.add_argument("--list", action="store_true", help="name the experiments")
     do.add_argument("--scale", type=float, help="below 1: try one run of so few steps, no record")
-    do.add_argument("--choose", action="store_true", help="only the search for a setting")
     do.add_argument("--verify", action="store_true", help="do the records follow from the code?")
     do.add_argument("--replay", action="store_true", help="their first steps, on the real data")
     do.add_argument("--stamp", action="store_true", help="keep what the code computes now")
-    do.add_argument(
-        "--compare", type=Path, metavar="FRESH", help="set recordings in FRESH beside the records"
-    )
     parser.add_argument("--workers", type=int, help="processes side by side")
     parser.add_argument("--folder", type=Path, default=RECORDED, help="where records are kept")
     options = parser.parse_args(arguments)
@@ -55,14 +50,10 @@ def main(arguments: list[str] | None = None) -> int:
         for name in names:
             print("\n  ".join([f"{name}:", *(stamp(name, folder) or ["nothing moved"])]))
         return 0
-    if options.compare:
-        return compare_all(names or list_records(options.compare), folder, options.compare)
     names = names or [name for name in all_names() if not (folder / f"{name}.json").is_file()]
     for name in names:
         if options.scale:
             try_one(name, options.scale)
-        elif options.choose:
-            choose(name, options.workers)
         else:
             record(name, folder, options.workers)
     if not names:
@@ -100,25 +91,10 @@ def try_one(name: str, scale: float) -> None:
     print(f"no record was written; make experiments NAME={name} runs all of it")
 
 
-def choose(name: str, workers: int | None) -> None:
-    """Do the trials that are missing and print them all; the runs will use them."""
-    experiment = load_experiment(name)
-    if experiment.choose is None:
-        print(f"{name} has nothing to choose")
-        return
-    trials, _ = run_all(name, workers=workers, choose_only=True)
-    by = experiment.choose.by
-    for trial in trials:
-        words = ", ".join(f"{key} {value}" for key, value in trial["condition"].items())
-        score = trial["metrics"][by]
-        found = "diverged" if score is None else f"{by} {score:.4f}"
-        print(f"{words}: {trial['value']:g} after {trial['steps']} steps: {found}")
-
-
 def record(name: str, folder: Path, workers: int | None) -> None:
     """Run what is missing, then write the record and its golden replay."""
     experiment, runs = load_experiment(name), runs_folder(name)  # as the workers do, before a run
-    trials, results = run_all(name, workers=workers, experiment=experiment)
+    trials, results = run_all(name, workers, experiment)
     weights = {
         label: (runs / f"{experiment.runs.index(run)}.safetensors").read_bytes()
         for label, run in experiment.keep.items()
@@ -139,19 +115,6 @@ def hold(names: list[str], folder: Path, check: Callable[[str, Path], tuple[bool
     if stale:
         print(f"{stale} do not hold; to record one again: make experiments NAME=...")
     return int(stale > 0)
-
-
-def compare_all(names: list[str], folder: Path, fresh: Path) -> int:
-    """Print what is equal and what is not; 1 when anything is not, or nothing was compared."""
-    other = 0
-    for name in names:
-        same, lines = compare(name, folder, fresh)
-        other += not same
-        print(f"{name}: {'the same numbers' if same else 'NOT THE SAME NUMBERS'}")
-        print("\n".join(f"  {line}" for line in lines))
-    if not names:
-        print(f"there is no record in {fresh}")
-    return int(other > 0 or not names)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Self
 from tqdm import tqdm
 
 from experiments.machinery.choose import decide, search
-from experiments.machinery.experiment import FOLDER, Experiment, load_experiment, script_of
+from experiments.machinery.experiment import FOLDER, Experiment, script_of
 from experiments.machinery.files import write_json
 from experiments.machinery.golden import golden_of, moved, scales_of
 from experiments.machinery.worker import Job, prepare, ready, versions, work
@@ -31,15 +31,9 @@ def runs_folder(name: str) -> Path:
 
 
 def run_all(
-    name: str,
-    *,
-    workers: int | None = None,
-    choose_only: bool = False,
-    experiment: Experiment | None = None,
+    name: str, workers: int | None, experiment: Experiment
 ) -> tuple[list[dict], list[dict]]:
     """Do the trials and runs that are still missing; Ctrl-C or SIGKILL lose those in progress.
-
-    Whoever has loaded the experiment hands it over: a golden replay watches the module loaded last.
 
     Returns:
         The results of the trials, in the order of the search, and of the runs, in the experiment's.
@@ -50,7 +44,7 @@ def run_all(
     """
     with Runner(name, workers, experiment) as runner:
         trials = runner.do_trials()
-        return trials, [] if choose_only else runner.do_runs(trials)
+        return trials, runner.do_runs(trials)
 
 
 class Runner:
@@ -60,8 +54,8 @@ class Runner:
     experiment that measures time or memory gets a fresh process for each run.
     """
 
-    def __init__(self, name: str, workers: int | None, experiment: Experiment | None) -> None:
-        self.experiment, self.name = experiment or load_experiment(name), script_of(name).stem
+    def __init__(self, name: str, workers: int | None, experiment: Experiment) -> None:
+        self.experiment, self.name = experiment, script_of(name).stem
         self.folder = runs_folder(name)
         os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # the workers inherit it
         spawn, workers = multiprocessing.get_context("spawn"), workers or self.experiment.workers

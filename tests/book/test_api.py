@@ -77,13 +77,12 @@ FILES = {
     "_toc.yml": "root: index\nmeta: {zero: before}\nparts:\n- caption: I Part\n  chapters:\n"
     "  - file: before\n  - file: one\n  - file: two\n",
     "pyproject.toml": '[project]\nversion = "1.0"\n',
-    "book/index.md": "# All\n\n```{api} vitbook\n:without: guard\n```\n",
+    "book/index.md": "# All\n\n```{api} vitbook\n```\n",
     "book/before.md": FRONT + "# Before\n\n```{code-cell}\nfrom vitbook.mixing import Mixer\n```\n",
     "book/one.md": FRONT + "# One\n\n```{code-cell}\nfrom vitbook.steps import step\n```\n",
     "book/two.md": FRONT
     + "# Two\n\n```{literalinclude} ../src/vitbook/mixing.py\n:pyobject: mix\n```\n",
     "src/vitbook/__init__.py": "",
-    "src/vitbook/guard.py": '"""Guards."""\n\n\ndef guard():\n    """Guard."""\n',
     "src/vitbook/mixing.py": MIXING,
     "src/vitbook/steps/__init__.py": '"""Go."""\n\nfrom vitbook.steps.loop import Plan, step\n\n'
     '__all__ = ["step", "Plan"]\n',
@@ -176,12 +175,11 @@ def test_what_is_wrong_is_a_warning(tmp_path):
         ("~vitbook.steps.step", "~vitbook.steps.stop"),
         ("What mixers share.", "What ``mixers share."),
     ]
-    more = "```{api} vitbook\n:without: gard\n```\n\n```{api} vitbok\n```\n"
+    more = "```{api} vitbok\n```\n"
     _, warnings = build(tmp_path, mixing=mixing, index=[("# All\n", f"# All\n\n{more}")])
     for words in (
         "vitbook.mixing.Mixer has no docstring",
         "vitbook.steps.stop",
-        "there is no module vitbook.gard",
         "there is no module vitbok",
         "Inline literal start-string",
     ):

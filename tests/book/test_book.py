@@ -356,17 +356,13 @@ def test_every_module_that_the_chapters_teach_is_there():
     assert there >= code.TEACHING
 
 
-AHEAD = {
-    "the preview": [("root: index", "root: index\nmeta: {zero: first}", "_toc.yml")],
-    "what a page names in front": [("jupytext:", "ahead: Heads\njupytext:")],
-}
+def test_a_page_lists_every_claim():
+    pages = read_book(ROOT).chapters
+    tables = [item.directive for page in pages for item in page.directives("claims-table")]
+    assert {} in [table.options for table in tables]
 
 
-@pytest.mark.parametrize("edits", AHEAD.values(), ids=AHEAD)
-def test_what_is_introduced_later_may_be_used_by(book, edits):
-    for old, new, *file in [
-        *edits,
-        (IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads"),
-    ]:
-        edit(book, old, new, *file)
+def test_the_preview_may_use_what_is_introduced_later(book):
+    edit(book, "root: index", "root: index\nmeta: {zero: first}", "_toc.yml")
+    edit(book, IMPORT, f"{IMPORT}\nfrom vitbook.layers.attention import Heads")
     assert check(read_book(book)) == []

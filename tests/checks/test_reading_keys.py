@@ -10,8 +10,7 @@ from vitcheck.exercises import (
     what_attention_buys,
     your_own_layer,
 )
-from vitcheck.reading import OPEN, judge, reading
-from vitcheck.trial import Trial
+from vitcheck.reading import OPEN, reading
 
 # two rows of a table whose intervals overlap, and whose paired difference is missing or holds zero
 LIKE_ONE_ANOTHER = {
@@ -21,6 +20,7 @@ LIKE_ONE_ANOTHER = {
     "on task 2, A and B are equally good": what_attention_buys._STATEMENTS,
     "on task 1, Z and attention are equally good": your_own_layer._STATEMENTS,
 }
+CHECK = reading("the words", {"a": ("yes", "why?"), "b": ("no", "which?")})
 
 
 @pytest.mark.parametrize("statement", LIKE_ONE_ANOTHER)
@@ -40,16 +40,14 @@ def test_intervals_that_overlap_decide_nothing_in_any_chapter(statement):
 )
 def test_another_word_a_missing_answer_and_a_wrong_one_are_told_apart(given, words):
     with pytest.raises(CheckFailed, match=words):
-        judge(Trial("reading", seed=0), given, {"a": ("yes", "why?"), "b": ("no", "which?")})
+        CHECK(lambda: given)
 
 
 def test_a_check_of_statements_brings_its_answer_and_every_other_along():
-    known = reading({"a": ("yes", "why?"), "b": ("no", "which?")})
-    assert known["right"]() == {"a": "yes", "b": "no"}
-    said = [answer() for answers in known["mistakes"].values() for answer in answers]
-    assert [(one["a"], one["b"]) for one in said] == [
-        ("no", "no"),
-        ("cannot say", "no"),
-        ("yes", "yes"),
-        ("yes", "cannot say"),
+    assert CHECK.right() == {"a": "yes", "b": "no"}
+    assert [(question, *answer().values()) for question, answer in CHECK.mistakes] == [
+        ("why?", "no", "no"),
+        ("why?", "cannot say", "no"),
+        ("which?", "yes", "yes"),
+        ("which?", "yes", "cannot say"),
     ]

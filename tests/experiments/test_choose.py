@@ -8,7 +8,6 @@ from contextlib import nullcontext
 import pytest
 from toys import ROOT, command, results_of, trials_of
 
-from experiments.__main__ import main
 from experiments.machinery import above_baselines
 from experiments.machinery.above_baselines import require_above_linear, require_beaten
 from experiments.machinery.choose import Choice, decide, search
@@ -145,20 +144,6 @@ def test_the_runs_use_what_the_search_chose(toy, tmp_path):
     assert record.values("size", target="none") == [0.0]
 
 
-def test_the_search_alone_prints_every_trial_and_writes_nothing(toy, monkeypatch, capsys):
-    def found(name, **options):
-        assert options["choose_only"]
-        return trials_of(load_experiment(name)), []
-
-    monkeypatch.setattr("experiments.__main__.run_all", found)
-    assert main([str(toy), "--choose", "--folder", str(toy.parent)]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert len(said) == 6
-    assert said[0] == "target 5.0: 1 after 20 steps: loss 16.0500"
-    assert said[3] == "target 5.0: 8 after 20 steps: diverged"
-    assert not list(toy.parent.glob("*.json"))
-
-
 def test_a_record_with_its_search_holds_after_an_edit_that_changes_nothing(recorded, toy):
     toy.write_text(TOY.replace("1 / (step + 1) + (rate", "1.0 / (step + 1) + (rate"))
     assert verify(str(toy), toy.parent) == (True, "holds: 3 runs of its golden replay are the same")
@@ -212,18 +197,6 @@ def test_runs_with_another_value_than_the_winner_write_no_record(toy):
     with pytest.raises(ValueError, match=r"ran with \{'rate': 2.0\}, not with \{'rate': 4.0\}"):
         write_record("toy", experiment, results, {}, toy.parent, trials)
     assert not list(toy.parent.glob("*.json"))
-
-
-def test_two_recordings_are_compared_trial_by_trial(recorded, toy, capsys):
-    again = toy.parent / "again"
-    again.mkdir()
-    content = json.loads(recorded.read_text())
-    for more, said in ((0, "equal, 5 numbers"), (0.5, "differ by 0.5 at most, 5 numbers")):
-        content["trials"][0]["metrics"]["loss"] += more
-        write_json(again / "toy.json", content)
-        code = main(["toy", "--folder", str(toy.parent), "--compare", str(again)])
-        assert code == bool(more)
-        assert f"  trials  {said}" in capsys.readouterr().out
 
 
 GRID = {"rate": (1.0, 2.0)}

@@ -170,7 +170,7 @@ TRANSLATED = {
         f"The list of chapters is on the book's page [1. Sums]({PAGE}).",
     "{in-depth}`sums_depth_why`": f"[in depth: why]({DEEPER})",
     "{minutes}`this page`.": "Read 5 minutes.",
-    "{minutes}`read literature` + {minutes}`do literature`": "5 + 0",
+    "{minutes}`hours literature`": "0.5",
     '```{claim} sums\n:says: "They are $1$"\n:truth: They are $2$.\n:verdict: false\n'
     ':refuted-by: a sum of $1$.\nSo.\n```':
         "> **Claim:** “They are $1$”\n>\n> **Verdict: false.** **They are $2$.** So.\n>\n"
@@ -226,7 +226,7 @@ REFUSED = {
     "```{literalinclude} ../../src/part.py\n:pyobject: triple\n```": (1, "triple"),
     '```{claim} a\n:says: "x"\n:verdict: maybe\ny\n```': (1, "maybe"),
     "```{live} cut\n:title: C\nTry.\n```": (1, "has no still"),
-    "Text.\n{minutes}`read gone`": (2, "no page gone"),
+    "Text.\n{minutes}`hours gone`": (2, "no page gone"),
     "```{figure} plan.png\nCaption\n```": (1, "no alt text"),
     "```{list-table}\n:header-rows: 1\n* - a\n  - b\n* - c\n```": (1, "lengths"),
     "```{code-cell}\n:tags: [raises-exception]\n1/0\n```": (1, "raises-exc"),
@@ -661,5 +661,5 @@ def test_a_notebook_is_written_anew_when_its_page_or_what_it_takes_has_changed(b
         assert (name, made(), made()) == (name, 1, 0)
     (book.root / "pages/ch/literature.md").write_text("# Literature\n\nOther words.\n")
     assert made() == 0
-    book.write("{minutes}`read literature`\n\n```{code-cell}\n1 + 1\n```")
+    book.write("{minutes}`hours literature`\n\n```{code-cell}\n1 + 1\n```")
     assert (made(), made()) == (1, 1)  # it counts another page

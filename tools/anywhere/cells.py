@@ -1,7 +1,6 @@
 """The cells of a page: run with other seeds; and what decides a check."""
 
 import ast
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,22 +8,16 @@ from myst_nb.core.read import read_myst_markdown_notebook
 
 from website.pages.meaning import cell_tree
 
-ABOUT_ROUNDING = re.compile(r"^% rounding: (.+)$", re.MULTILINE)
 ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One code cell: its number among them, the page's line of its first line, its code.
-
-    ``rounding`` is the reason for which it is about rounding itself, from a line
-    ``% rounding: reason`` above it: noise may change what it asserts.
-    """
+    """One code cell: its number among them, the page's line of its first line, its code."""
 
     number: int
     line: int
     source: str
-    rounding: str = ""
 
 
 def is_page(path: Path) -> bool:
@@ -38,17 +31,14 @@ def cells_of(page: Path) -> list[Cell]:
     text = page.read_text("utf8")
     notebook = read_myst_markdown_notebook(text, add_source_map=True, path=page)
     found: list[Cell] = []
-    before = ""
     for cell, line in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
         if cell.cell_type == "code" and cell.source.strip():
-            reason = ABOUT_ROUNDING.findall(before)
             first = next(
                 at
                 for at, words in enumerate(text.splitlines()[line:], start=line + 1)
                 if words.strip() == cell.source.splitlines()[0].strip()
             )
-            found.append(Cell(len(found) + 1, first, cell.source, reason[-1] if reason else ""))
-        before = cell.source if cell.cell_type != "code" else ""
+            found.append(Cell(len(found) + 1, first, cell.source))
     return found
 
 

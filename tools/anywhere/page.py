@@ -52,9 +52,8 @@ class Seen:
 
     def fail(self, line: int, source: str, found: list[str]) -> None:
         assert self.cell is not None
-        about = {"rounding": self.cell.rounding} if self.cell.rounding else {}
         where = {"cell": self.cell.number, "line": line}
-        self.failed.append({**where, "source": source, "found": found, **about})
+        self.failed.append({**where, "source": source, "found": found})
 
     def compare(self, one: Any) -> None:
         """Keep the nearest of a comparison that decides an assertion: how far it is from false."""

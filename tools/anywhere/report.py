@@ -29,7 +29,7 @@ class Near:
 
 
 def nearness(page: Path, runs: dict[str, dict[str, Any]]) -> list[Near]:
-    """The comparisons of a page, the nearest first. Of cells about rounding only sets count."""
+    """The comparisons of a page, the nearest first."""
     cells = {cell.number: cell for cell in cells_of(page)}
     places = {place for found in runs.values() for place in found.get("checks", {})}
     found = []
@@ -38,21 +38,11 @@ def nearness(page: Path, runs: dict[str, dict[str, Any]]) -> list[Near]:
         number, line, _ = map(int, where.split("."))
         if number not in cells:
             continue  # the page has changed since it was seen
-        counted = [
-            one["checks"][place]
-            for run, one in runs.items()
-            if place in one.get("checks", {}) and not (cells[number].rounding and is_noise(run))
-        ]
-        if counted:
-            at = cells[number].line + line - 1
-            finite = [one for one in counted if math.isfinite(one)]
-            spread = max(finite) - min(finite) if finite else 0.0
-            found.append(Near(at, source, min(counted), spread))
+        counted = [one["checks"][place] for one in runs.values() if place in one.get("checks", {})]
+        finite = [one for one in counted if math.isfinite(one)]
+        spread = max(finite) - min(finite) if finite else 0.0
+        found.append(Near(cells[number].line + line - 1, source, min(counted), spread))
     return sorted(found, key=lambda one: (one.ratio, one.line))
-
-
-def is_noise(run: str) -> bool:
-    return run.startswith(("draw", "seeds"))
 
 
 def fallen(page: Path, runs: dict[str, dict[str, Any]]) -> list[str]:
@@ -61,10 +51,9 @@ def fallen(page: Path, runs: dict[str, dict[str, Any]]) -> list[str]:
     by: dict[str, list[str]] = {}
     for run, one in runs.items():
         for check in one.get("failed") or []:
-            if not (check.get("rounding") and is_noise(run)):
-                line = cells[check["cell"]].line + check["line"] - 1
-                found = f" ({', '.join(check['found'])})" if check["found"] else ""
-                by.setdefault(f"line {line}: {check['source']}", []).append(run + found)
+            line = cells[check["cell"]].line + check["line"] - 1
+            found = f" ({', '.join(check['found'])})" if check["found"] else ""
+            by.setdefault(f"line {line}: {check['source']}", []).append(run + found)
         if one.get("error"):
             by.setdefault(one["error"], []).append(run)
     return [f"{what}\n      fell in {'; '.join(where)}" for what, where in by.items()]

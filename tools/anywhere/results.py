@@ -8,7 +8,7 @@ from typing import Any
 
 from myst_nb.core.read import read_myst_markdown_notebook
 
-from tools.anywhere.cells import ABOUT_ROUNDING, is_page
+from tools.anywhere.cells import is_page
 from website.build.dependencies import Sources, chapter_digest
 from website.pages.meaning import code_hash, parsed
 
@@ -18,7 +18,7 @@ _NOISE = Path(__file__).with_name("noise.py")
 
 
 def digest_of(page: Path, sources: Sources) -> str:
-    """Changes with the page's code, what it reaches, its marks, and the noise."""
+    """Changes with the page's code, what it reaches, and the noise."""
     if not is_page(page):
         reached = parsed(page) if page.suffix == ".py" else _PROOFS
         whole = [page.read_text("utf8"), code_hash(_NOISE), *sources.meanings(reached)]
@@ -26,7 +26,6 @@ def digest_of(page: Path, sources: Sources) -> str:
     text = page.read_text("utf8")
     notebook = read_myst_markdown_notebook(text, path=page)
     parts = [chapter_digest(notebook, page.parent, sources, python="any"), code_hash(_NOISE)]
-    parts += ABOUT_ROUNDING.findall(text)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

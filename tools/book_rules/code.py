@@ -103,8 +103,7 @@ def introduced_once(book: Book) -> Iterator[Finding]:
     """Each public name of a teaching module is shown in one chapter and not used before.
 
     A name is introduced where its source is included, else where it is first imported. Front
-    matter and the preview may import everything, other pages what they name there:
-    ``ahead: VisionTransformer``.
+    matter and the preview may import everything.
     """
     found = {key: one for key, one in introductions(book).items() if key[0] in TEACHING}
     for _, chapter, item, module, name in included_sources(book):
@@ -112,11 +111,10 @@ def introduced_once(book: Book) -> Iterator[Finding]:
         if introduces(chapter) and first and first.chapter is not chapter:
             yield chapter.finding(item, f"{name} was introduced in {first.chapter.name} already")
     for at, chapter in enumerate(book.chapters):
-        ahead = str(chapter.page.metadata.get("ahead", "")).split()
         for cell in chapter.cells if introduces(chapter) else []:
             for module, name in imported(cell):
                 first = found.get((module, name))
-                if first and first.shown and at < first.at and name not in ahead:
+                if first and first.shown and at < first.at:
                     words = f"{name} is used before {first.chapter.name} introduces it"
                     yield chapter.finding(cell, words)
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from website.build.site import Finding, Page, Site
-from website.build.site_checks import addresses, claims, content, weight
+from website.build.site_checks import addresses, content, weight
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_A_PAGE = [
@@ -25,7 +25,6 @@ OF_THE_SITE = [
     addresses.missing_resources,
     addresses.links,
     addresses.repository_links,
-    claims.claims,
     weight.heavy_pages,
 ]
 

@@ -1,7 +1,6 @@
 """The directive ``api``: what a package offers, written from its sources when the book is built.
 
-    ```{api} vitbook
-    :without: require
+    ```{api} vitbook.layers
     ```
 
     ```{api} vitcheck.trial
@@ -26,7 +25,6 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from pathlib import Path
 from typing import cast
 
@@ -256,7 +254,6 @@ class Api(SphinxDirective):
     option_spec = {  # noqa: RUF012
         "names": directives.flag,
         "only": directives.unchanged_required,
-        "without": directives.unchanged_required,
     }
 
     def run(self) -> list[nodes.Node]:
@@ -270,14 +267,6 @@ class Api(SphinxDirective):
         found = modules(root / "src", name)
         if not found:
             self.warn(f"there is no module {name} under src")
-        without = [f"{name}.{part}" for part in self.options.get("without", "").split()]
-        there = {
-            up for module in found for up in accumulate(module.name.split("."), "{}.{}".format)
-        }
-        for unknown in set(without) - there:
-            self.warn(f"without: there is no module {unknown}")
-        left_out = tuple(f"{module}." for module in without)
-        found = [module for module in found if not f"{module.name}.".startswith(left_out)]
         if "names" in self.options:
             names = self.parsed(list(self.names(sorted(found, key=self.place))), root, 0)
             return [nodes.container("", *names, classes=["not-searched"])]

@@ -1,19 +1,15 @@
 """The cards of the front page: their lines, and the pictures cut from the chapters' own figures."""
 
-import base64
-import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-import numpy as np
 from PIL import Image
 
 SIZE = (520, 292)  # pixels of a picture, twice as many as it is shown with
 MARGIN = 20
-GROUND = 24  # of the dark theme's cards
 FIGURE = re.compile(r'<figure class="vitbook-figure(?! vb-animation).*?</figure>', re.DOTALL)
 BROKEN = "not-held-broken"  # website/syntax/cells/failures.py
 IMAGE = re.compile(r'<img\b[^>]*?\bsrc="([^"]+)"[^>]*>')
@@ -112,19 +108,16 @@ def cut_pictures(site: Path, cards: Sequence[tuple[Card, str]]) -> Iterator[str]
                 empty = Image.new("RGBA", SIZE)
                 empty.save(folder / picture_name(card.chapter, theme), "WEBP")
             continue
-        if not found:
+        if len(found) < 2:
             yield f"the card of {card.chapter}: {page} has no image {card.figure}"
             continue
-        light, *more = (fitted(opened(site / page, address), card) for address in found[:2])
-        dark = more[0] if more else light if card.photo else inverted(light)
-        for theme, image in (("light", light), ("dark", dark)):
+        for theme, address in zip(("light", "dark"), found, strict=False):
+            image = fitted(opened(site / page, address), card)
             image.save(folder / picture_name(card.chapter, theme), "WEBP", quality=70, method=4)
 
 
 def opened(page: Path, address: str) -> Image.Image:
-    """The image behind a data address, or a path relative to the page."""
-    if address.startswith("data:"):
-        return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
+    """The image behind a path relative to the page."""
     return Image.open(page.parent / unquote(address.partition("?")[0]))
 
 
@@ -141,12 +134,3 @@ def fitted(image: Image.Image, card: Card) -> Image.Image:
     at = ((SIZE[0] - image.width) // 2, (SIZE[1] - image.height) // 2)
     whole.paste(image, at, image)
     return whole
-
-
-def inverted(image: Image.Image) -> Image.Image:
-    """Light for dark; the hues stay (in HSL, 1 - lightness), and black becomes the dark ground."""
-    rgba = np.asarray(image).astype(int)
-    rgb = rgba[..., :3]
-    turned = rgb + 255 - rgb.max(-1, keepdims=True) - rgb.min(-1, keepdims=True)
-    turned = GROUND + turned * (255 - GROUND) // 255
-    return Image.fromarray(np.concatenate([turned, rgba[..., 3:]], -1).clip(0, 255).astype("uint8"))

@@ -14,7 +14,7 @@ every claim of the book with its verdict and a link.
 repeats the first on another page. Without ``truth`` the quoted sentence is the headline.
 
     ```{claims-table}
-    :only: bmm-same-kernel softmax-differentiable-argmax
+    :unconfirmed:
     ```
 
 A claim whose cell, the next one, failed in this build is not confirmed on this machine: it says so,
@@ -160,13 +160,10 @@ class Claim(BookDirective):
 
 class ClaimsTable(SphinxDirective):
     has_content = False
-    option_spec = {"only": directives.unchanged_required, "unconfirmed": directives.flag}  # noqa: RUF012
+    option_spec = {"unconfirmed": directives.flag}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
-        only = self.options.get("only", "").split()
-        return [
-            claims_table(only=only, line=self.lineno, unconfirmed="unconfirmed" in self.options)
-        ]
+        return [claims_table(unconfirmed="unconfirmed" in self.options)]
 
     @staticmethod
     def to_notebook(written: Written, notebook: Notebook) -> str:
@@ -245,13 +242,6 @@ def resolve(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     mark_links(app, doctree, docname)
     for node in list(doctree.findall(claims_table)):
         claims = claims_of(app.env)
-        known = {entry.id for entry in claims}
-        for id_ in node["only"]:
-            if id_ not in known:
-                words = f"claims-table: no claim has the id {id_!r}"
-                warn(words, (docname, node["line"]))
-        if node["only"]:
-            claims = [entry for entry in claims if entry.id in node["only"]]
         if node["unconfirmed"]:
             claims = [entry for entry in claims if not entry.confirmed]
         node.replace_self(table(app, docname, claims) if claims else [])

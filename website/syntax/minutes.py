@@ -1,8 +1,7 @@
 """The minutes that a page takes, as website/pages/counts.py counts them.
 
-``{minutes}`this page` `` becomes "Read 35 minutes, do 40 minutes"; ``{minutes}`read maps` `` and
-``{minutes}`do maps` `` are the numbers alone, of another page; ``{minutes}`hours maps bmm` `` are
-reading and exercises of several pages together.
+``{minutes}`this page` `` becomes "Read 35 minutes, do 40 minutes"; ``{minutes}`hours maps bmm` ``
+are reading and exercises of several pages together.
 """
 
 from collections.abc import Callable
@@ -24,18 +23,16 @@ def said(content: str, here: Path, path_of: Callable[[str], Path]) -> str:
     Raises:
         ValueError: It is not written as above, or there is no such page.
     """
-    wanted, *names = content.split() if content != "this page" else ("",)
-    if wanted not in {"", "read", "do", "hours"} or (wanted != "hours" and len(names) > 1):
-        known = "`this page`, `read PAGE`, `do PAGE` or `hours PAGE PAGE`"
-        raise ValueError(f"minutes {content!r}: write {known}")
-    paths = [path_of(name) for name in names] or [here]
-    for name, path in zip(names, paths, strict=False):
+    if content == "this page":
+        return str(count_file(here))
+    wanted, *names = content.split()
+    if wanted != "hours":
+        raise ValueError(f"minutes {content!r}: write `this page` or `hours PAGE PAGE`")
+    paths = [path_of(name) for name in names]
+    for name, path in zip(names, paths, strict=True):
         if not path.is_file():
             raise ValueError(f"minutes {content!r}: there is no page {name}")
-    if wanted == "hours":
-        return hours(paths)
-    counts = count_file(paths[0])
-    return str({"": counts, "read": counts.read, "do": counts.do}[wanted])
+    return hours(paths)
 
 
 class MinutesRole(SphinxRole):

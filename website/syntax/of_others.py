@@ -23,15 +23,13 @@ def literalinclude(written: Written, notebook: Notebook) -> str:
     settings = notebook.links.settings
     address, name = settings.file_url(path), path.relative_to(settings.root).as_posix()
     what = f"`{options['pyobject']}`, from" if "pyobject" in options else "From"
-    caption = notebook.text(options.get("caption") or "", written.line)
     default = "python" if path.suffix == ".py" else ""
     code_block = fence(code, options.get("language", default))
-    return paragraphs(titled(caption, f"{what} [{name}]({address}):"), code_block)
+    return paragraphs(f"{what} [{name}]({address}):", code_block)
 
 
 def code_block(written: Written, notebook: Notebook) -> str:
-    caption = notebook.text(written.options.get("caption", ""), written.line)
-    return titled(caption, fence(written.text, written.argument))
+    return fence(written.text, written.argument)
 
 
 def figure(written: Written, notebook: Notebook) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -261,11 +261,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what an experiment that leaves out parts allows one to say",
-    **reading(_STATEMENTS),
-)
-def check_left_out(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_left_out = reading("what an experiment that leaves out parts allows one to say", _STATEMENTS)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -137,11 +137,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="you took from times and bytes what they say, and no reason",
-    **reading(_STATEMENTS),
-)
-def check_times(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_times = reading("you took from times and bytes what they say, and no reason", _STATEMENTS)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from vitbook.models.vit import VisionTransformer
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -203,11 +203,8 @@ _PARITY = {
 }
 
 
-@staged(
-    "what the test shows",
-    ok="a row speaks for a setting if a mistake there would have been noticed.",
-    **reading(_PARITY),
+check_parity = reading(
+    "a row speaks for a setting if a mistake there would have been noticed.",
+    _PARITY,
+    what="what the test shows",
 )
-def check_parity(trial: Trial, my_reading):
-    """my_reading() -> a dictionary from each statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _PARITY)

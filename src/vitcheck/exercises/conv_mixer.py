@@ -5,7 +5,7 @@ from functools import partial
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -128,11 +128,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what a curve over the distance shows, and what it does not",
-    **reading(_STATEMENTS),
-)
-def check_distances(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_distances = reading("what a curve over the distance shows, and what it does not", _STATEMENTS)

@@ -5,7 +5,7 @@ from functools import partial
 import torch.nn.functional as F
 from torch import Tensor
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -170,11 +170,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what differences paired by seed allow one to say",
-    **reading(_STATEMENTS),
-)
-def check_places(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_places = reading("what differences paired by seed allow one to say", _STATEMENTS)

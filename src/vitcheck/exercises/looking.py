@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import staged
 
 # What is said about the table of the exercise: the answer, and what to ask who misses it.
@@ -139,11 +139,8 @@ class _TwoPatches(nn.Module):
         return torch.tanh(x @ self.weight.T / 2) * 3 + self.bias
 
 
-@staged(
-    "what follows",
-    ok="what the intervals show, what they refute, and what they leave open",
-    **reading(_STATEMENTS),
+check_readings = reading(
+    "what the intervals show, what they refute, and what they leave open",
+    _STATEMENTS,
+    what="what follows",
 )
-def check_readings(trial, my_readings):
-    """my_readings(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_readings(), _STATEMENTS)

@@ -4,7 +4,7 @@ from functools import partial
 
 import torch.nn.functional as F
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -145,11 +145,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what the orders show, and what they leave open",
-    **reading(_STATEMENTS),
-)
-def check_orders(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_orders = reading("what the orders show, and what they leave open", _STATEMENTS)

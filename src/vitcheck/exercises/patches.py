@@ -3,7 +3,7 @@
 import torch
 
 from vitbook.layers.patches import patchify
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -166,11 +166,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what a table of patch sizes allows one to say",
-    **reading(_STATEMENTS),
-)
-def check_sizes(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_sizes = reading("what a table of patch sizes allows one to say", _STATEMENTS)

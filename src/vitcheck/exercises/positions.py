@@ -6,7 +6,7 @@ import torch
 
 from vitbook.layers.attention import causal_mask, scaled_dot_product_attention
 from vitbook.layers.positions import sincos_1d
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 WORDS = ("invariant", "equivariant", "neither")
@@ -142,7 +142,4 @@ _STATEMENTS = {
 }
 
 
-@staged("my_reading", ok="what two shuffles allow one to say", **reading(_STATEMENTS))
-def check_shuffles(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_shuffles = reading("what two shuffles allow one to say", _STATEMENTS)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import staged
 
 KERNEL = "patch_embed.proj.weight"
@@ -152,11 +152,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what the intervals show, and what they leave open",
-    **reading(_STATEMENTS),
-)
-def check_reading(trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_reading = reading("what the intervals show, and what they leave open", _STATEMENTS)

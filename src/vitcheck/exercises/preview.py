@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -111,11 +111,6 @@ _CONCLUSIONS = {
 }
 
 
-@staged(
-    "my_conclusions",
-    ok="what hiding, cutting and a control allow one to say",
-    **reading(_CONCLUSIONS),
+check_conclusions = reading(
+    "what hiding, cutting and a control allow one to say", _CONCLUSIONS, what="my_conclusions"
 )
-def check_conclusions(trial: Trial, my_conclusions):
-    """my_conclusions(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_conclusions(), _CONCLUSIONS)

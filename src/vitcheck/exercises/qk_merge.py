@@ -2,7 +2,7 @@
 
 import torch
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -165,11 +165,6 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="no difference says something only where a difference would have been seen",
-    **reading(_STATEMENTS),
+check_report = reading(
+    "no difference says something only where a difference would have been seen", _STATEMENTS
 )
-def check_report(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from vitcheck.reading import OPEN, YES, judge, reading
+from vitcheck.reading import OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -107,7 +107,4 @@ _STATEMENTS = {
 }
 
 
-@staged("my_reading", ok="what one row of a map says, and what it does not", **reading(_STATEMENTS))
-def check_row(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_row = reading("what one row of a map says, and what it does not", _STATEMENTS)

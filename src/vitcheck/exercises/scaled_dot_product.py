@@ -2,7 +2,7 @@
 
 import torch
 
-from vitcheck.reading import NO, OPEN, judge, reading
+from vitcheck.reading import NO, OPEN, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -154,11 +154,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what the figures and the table allow one to say of the factor",
-    **reading(_STATEMENTS),
-)
-def check_factor(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_factor = reading("what the figures and the table allow one to say of the factor", _STATEMENTS)

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -68,10 +68,7 @@ _STATEMENTS = {
 }
 
 
-@staged("my_reading", ok="what four numbers of a run allow one to say", **reading(_STATEMENTS))
-def check_faults(trial: Trial, my_reading):
-    """Exercise "Which fault is it?": from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_faults = reading("what four numbers of a run allow one to say", _STATEMENTS)
 
 
 class _Recorder(nn.Module):

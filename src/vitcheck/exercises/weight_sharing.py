@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -180,11 +180,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what four trainings allow one to say about accumulating",
-    **reading(_STATEMENTS),
-)
-def check_report(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_report = reading("what four trainings allow one to say about accumulating", _STATEMENTS)

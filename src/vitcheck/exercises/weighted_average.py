@@ -5,7 +5,7 @@ import math
 import torch
 
 from vitbook.layers.attention import causal_mask, scaled_dot_product_attention
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -201,11 +201,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="a leak that is found is a proof, and silence is not",
-    **reading(_STATEMENTS),
-)
-def check_silent_test(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_silent_test = reading("a leak that is found is a proof, and silence is not", _STATEMENTS)

@@ -2,7 +2,7 @@
 
 import torch
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 
@@ -152,11 +152,4 @@ _STATEMENTS = {
 }
 
 
-@staged(
-    "my_reading",
-    ok="what a contest shows, and what it leaves open",
-    **reading(_STATEMENTS),
-)
-def check_contest(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_contest = reading("what a contest shows, and what it leaves open", _STATEMENTS)

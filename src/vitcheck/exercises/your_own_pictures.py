@@ -4,7 +4,7 @@ import hashlib
 
 from torch import Tensor
 
-from vitcheck.reading import NO, OPEN, YES, judge, reading
+from vitcheck.reading import NO, OPEN, YES, reading
 from vitcheck.trial import Trial, staged
 
 MOVED = "a picture was added, and others changed their part: on what may a part depend?"
@@ -116,7 +116,4 @@ _STATEMENTS = {
 }
 
 
-@staged("my_reading", ok="what the record allows one to say", **reading(_STATEMENTS))
-def check_rates(trial: Trial, my_reading):
-    """my_reading(): a dictionary from statement to "yes", "no" or "cannot say"."""
-    judge(trial, my_reading(), _STATEMENTS)
+check_rates = reading("what the record allows one to say", _STATEMENTS)

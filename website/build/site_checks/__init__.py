@@ -7,5 +7,4 @@ remembered while page and rules stay as they are (website/build/site.py). A chec
 content     alt texts, remnants of the source, errors in outputs, ids, placeholders
 addresses   links, anchors, downloads, launch buttons, third-party resources
 weight      how many bytes a page makes a reader load
-claims      the table of claims, row by row
 """
