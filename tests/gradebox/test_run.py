@@ -202,11 +202,11 @@ def test_one_question_is_marked_anew_with_a_mended_package(room):
     assert about["result"]["points"] == 25  # of both questions
 
 
-def test_a_changed_limit_marks_anew_and_again_does_so_by_force(room):
+def test_another_limit_or_no_sandbox_marks_anew_and_again_does_so_by_force(room):
     (room / "in/ada.ipynb").write_bytes(notebook())
-    for more in ([], ["--seconds", "7"], ["--again"]):
+    for more in ([], ["--seconds", "7"], ["--unsafe"], ["--again"]):
         assert grade(room, *more) == 0
-    assert len(marked(room)) == 3
+    assert len(marked(room)) == 4
 
 
 @pytest.mark.parametrize(
