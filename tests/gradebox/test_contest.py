@@ -53,6 +53,7 @@ OUT = {
     "reads the grader": (f"text = open({__file__!r}).read()", 'its file stops and says "line 1: '),
     "takes much memory": (gives("return x + torch.zeros(2**31).sum()"), "allocate"),
     "gives another shape": (gives("return x[:, 1:]"), "must be of (4, 16, 64)"),
+    "gives another type": (gives("return x.double()"), "torch.float32; it is of (4, 16, 64), "),
     "is no Python": ("class", 'its file stops and says "SyntaxError'),
 }
 
@@ -113,7 +114,8 @@ def test_an_entry_that_cannot_be_compared_is_out_with_a_sentence(name, rules, fo
     assert len(entry.said.splitlines()) == 1
     assert kept(folder, "ada", source, rules) == entry
     assert kept(folder, "ada", source + "#", rules) is None
-    assert kept(folder, "ada", source, replace(rules, first=8)) is None
+    for other in ({"first": 8}, {"length": 2}, {"seeds": 5}, {"task": "labels"}):
+        assert kept(folder, "ada", source, replace(rules, **other)) is None
 
 
 @pytest.fixture
@@ -145,6 +147,15 @@ def test_attention_in_the_sandbox_gets_the_width_and_the_updates_of_the_record(r
     found = prepare("x.py:MyMixing", record, layer=remote, count=count_with_sandbox)
     assert (found.width, found.multiplies) == (whole["embed_dim"], whole["multiplies"])
     assert found.steps == found.whole == steps
+
+
+def test_dropout_in_the_sandbox_is_drawn_anew_in_each_step(rules):
+    with Session(rules.sandbox, rules.limits, SET_UP) as session:
+        layer = Remote(session, gives("return nn.functional.dropout(x)"), "MyMixing")(
+            embed_dim=64, num_tokens=16, grid=(4, 4), num_heads=4
+        )
+        x = torch.ones(1, 16, 64)
+        assert not torch.equal(layer(x), layer(x))
 
 
 LIES = {
@@ -249,6 +260,31 @@ def test_a_rank_counts_who_is_shown_to_be_better_and_all_else_is_a_tie():
     assert rows[0]["against floor"] == "better"
     assert rows[3]["against floor"] == ""
     assert in_lines(rows)[-1].endswith("it did not end in time")
+
+
+def test_with_every_further_entry_more_has_to_be_shown_and_no_yardstick_takes_a_rank():
+    near = [Entry("ada", [0.2, 0.2, 0.2]), Entry("bob", [0.24, 0.26, 0.28])]
+    assert [row["rank"] for row in ranked(near, ())] == ["1", "2"]
+    more = [Entry("(floor)", [0.01, 0.01, 0.012]), Entry("(top)", [0.9, 0.9, 0.8])]
+    ranks = {row["entrant"]: row["rank"] for row in ranked([*near, *more], ("floor", "top"))}
+    assert ranks == {"ada": "1=", "bob": "1=", "(floor)": "", "(top)": ""}
+
+
+def test_a_layer_is_judged_on_other_seeds_and_images_than_its_rate_is_chosen_on(
+    rules, folder, monkeypatch
+):
+    asked = []
+
+    def never_learns(layer, plan, rate, seed, part, *more):
+        asked.append((part, seed))
+        return {"loss": rate, "half": 0}
+
+    monkeypatch.setattr("gradebox.contest.train_layer", never_learns)
+    entry = enter("ada", RIGHT, folder, rules)
+    chosen, judged = ({at for of, at in asked if of == part} for part in ("validation", "test"))
+    assert chosen
+    assert not chosen & judged
+    assert entry.times == [1.0] * len(judged) == [1.0] * rules.seeds  # of the budget, all
 
 
 def test_a_name_or_a_sentence_is_no_formula_of_the_table(tmp_path):

@@ -232,6 +232,14 @@ def test_an_answer_with_two_marks_is_refused(room, capsys):
     assert "line 4: the same answer has another mark in line 2" in capsys.readouterr().err
 
 
+def test_nobody_has_to_mark_an_answer_that_is_not_there(room):
+    (room / "in/eve.ipynb").write_bytes(notebook(q3=""))
+    assert grade(room) == 0
+    sheet = sheet_of(room)
+    assert {sheet.cell(row, "student") for row in sheet.rows} == {"ada", "bob"}
+    assert rows(room)["eve"]["total"] == "30"
+
+
 def test_a_picture_in_an_answer_is_named(room):
     (room / "in/eve.ipynb").write_bytes(notebook(q3="See ![my drawing](attachment:image.png)"))
     assert grade(room) == 0

@@ -28,8 +28,8 @@ from classroom import (
     write_class,
 )
 from gradebox.collect import Found
-from gradebox.grades import MISSING, NOT_MARKED, STATUS, Attempt, decide, harmless, rounded
-from gradebox.result import Result
+from gradebox.grades import MISSING, NOT_MARKED, STATUS, Attempt, Grade, decide, harmless, rounded
+from gradebox.result import QuestionResult, Result
 from gradebox.roster import LatePolicy, Student
 from gradebox.run import Marker
 from gradebox.same_person import person
@@ -199,13 +199,14 @@ def test_one_question_is_marked_anew_with_a_mended_package(room):
     assert len(marked(room)) == calls
     about = json.loads((room / f"out/students/{mutant}.json").read_text())
     assert "marked anew: q2" in about["result"]["notes"]
+    assert about["result"]["points"] == 25  # of both questions
 
 
-def test_a_changed_limit_marks_anew_and_again_does_so_by_force(room):
+def test_another_limit_or_no_sandbox_marks_anew_and_again_does_so_by_force(room):
     (room / "in/ada.ipynb").write_bytes(notebook())
-    for more in ([], ["--seconds", "7"], ["--again"]):
+    for more in ([], ["--seconds", "7"], ["--unsafe"], ["--again"]):
         assert grade(room, *more) == 0
-    assert len(marked(room)) == 3
+    assert len(marked(room)) == 4
 
 
 @pytest.mark.parametrize(
@@ -243,6 +244,7 @@ def test_what_is_marked_later_cannot_see_what_was_looked_at_or_its_row_says_so(
 
 
 def test_another_way_to_compare_is_another_version_of_the_grader(tmp_path, monkeypatch):
+    assert {*store.OUTER} <= {file.stem for file in Path(store.__file__).parent.glob("*.py")}
     before = store.grader_version()
     copy = shutil.copytree(store.folder_of("vitcheck"), tmp_path / "vitcheck")
     monkeypatch.setattr(store, "folder_of", lambda name: copy)
@@ -325,6 +327,20 @@ def test_the_best_attempt_is_so_after_lateness_and_of_equal_ones_the_last(points
     tries = [attempt(1, "ok", 15, due), attempt(2, "ok", points, due + timedelta(hours=25))]
     [grade] = decide(tries, None, LatePolicy(due, 10), "best")
     assert grade.chosen.found.attempt == counts
+    assert (grade.days_late, grade.lost_percent) == ((0, 0) if counts == 1 else (2, 20))
+
+
+def test_a_time_that_the_instructor_typed_counts_and_is_shown_instead_of_the_platforms():
+    due = datetime(2026, 3, 1, tzinfo=UTC)
+    student = Student(person("ada"), submitted=due + timedelta(hours=49))
+    [grade] = decide([attempt(1, "ok", 20, due)], [student], LatePolicy(due, 10), "last")
+    assert (grade.submitted, grade.days_late, grade.lost_percent) == (student.submitted, 3, 30)
+
+
+def test_lateness_is_taken_off_before_points_are_rounded():
+    question = QuestionResult("q1", "Task", 2 / 3, 1.0)
+    late = Attempt(None, "key", Result("a", "v", "ok", 2 / 3, 1.0, questions=[question]))
+    assert Grade(person("7"), (late,), late, lost_percent=50).total == 0.33
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What student's code can and cannot do in each sandbox."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import platform
@@ -69,6 +70,7 @@ FIEMAP = bytes(8) + b"\xff" * 8 + bytes(16)  # for FS_IOC_FIEMAP: where the whol
 REFUSED = {
     "a file of the grader": "open({here!r})",
     "a folder of the grader": "os.listdir({folder!r})",
+    "what lies beside a package": "open({beside!r})",
     "who has an account": "open('/etc/passwd')",
     "processes": "open('/proc/1/cmdline')",
     "a file of its own": "open('/tmp/x', 'w')",
@@ -121,6 +123,7 @@ REFUSED = {
 def test_what_is_refused(session, name):
     paths = {"here": __file__, "folder": os.path.dirname(__file__)}
     paths["python"] = os.path.realpath(sys.executable)
+    paths["beside"] = str(sandboxes.folder_of("gradebox").parent / "pyproject.toml")
     source = REFUSED[name].format(fiemap=FIEMAP, **paths, **CALLS)
     said = look(session, f"{TOOLS}\nfound = {source}")
     assert re.search("(Permission|FileNotFound|OS|BlockingIO|Memory|Value)Error", str(said)), said
@@ -293,6 +296,132 @@ def test_every_users_worker_has_a_limit_of_threads(monkeypatch, user, threads):
     assert Sandbox("unsafe").confinement(Limits())["threads"] is None
 
 
+# What the kernel says of a worker, whatever else would stop it: each layer holds by itself.
+LIMITS = {
+    "cpu time": range(120, 200),  # 120, and what is used already
+    "open files": [64],
+    "core file size": [0],
+    "locked memory": [0],
+    "pending signals": [0],
+    "msgqueue size": [0],
+    "file size": [16 * 2**20],
+    "processes": [16 if os.geteuid() == 0 else 64],
+}
+
+
+@pytest.fixture
+def worker(session):
+    """Where the kernel says what a worker is."""
+    session.fresh()
+    return Path("/proc", str(session.worker.seen))
+
+
+def test_the_kernel_itself_limits_a_worker(worker):
+    limits = (worker / "limits").read_text()
+    for what, allowed in LIMITS.items():
+        soft, hard = re.search(rf"^Max {what} +(\d+) +(\d+)", limits, re.M).groups()
+        assert int(soft) == int(hard) in allowed, what
+
+
+def test_a_worker_has_no_rights_and_is_nobody(worker):
+    status = dict(line.split(":", 1) for line in (worker / "status").read_text().splitlines())
+    assert (status["CapEff"].strip("\t0"), status["NoNewPrivs"].strip()) == ("", "1")
+    if os.geteuid() == 0:
+        assert all(int(one) >= 2**30 for one in (status["Uid"] + status["Gid"]).split())
+
+
+ALONE = """
+import os
+from gradebox.inside.confine import confine
+os.setgroups([4])
+alone = {"uid": 2**30, "core": None, "readable": None, "seccomp": False, "threads": None}
+confine({**alone, "memory_mb": 1000, "cpu_s": 9})
+print(os.getgroups(), os.getgid())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its groups")
+def test_a_worker_leaves_the_groups_of_root():
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True)
+    assert done.stdout == f"[] {2**30}\n", done.stderr
+
+
+def test_in_bubblewrap_a_worker_shares_nothing_with_the_machine(bubblewrap):
+    with Session(bubblewrap, Limits(), SET_UP) as session:
+        session.fresh()
+        worker = Path("/proc", str(session.worker.seen))
+        for kind in ("pid", "net", "ipc", "uts", "mnt"):
+            assert os.readlink(worker / "ns" / kind) != os.readlink(f"/proc/self/ns/{kind}"), kind
+        mounts = [line.split() for line in (worker / "mountinfo").read_text().splitlines()]
+    writable = {mount[4] for mount in mounts if "ro" not in mount[5].split(",")}
+    assert writable <= {"/tmp", *sandboxes.DEVICES}  # where a worker, who is nobody, cannot write
+
+
+BEHIND_LANDLOCK = """
+import os, sys
+from gradebox.inside.confine import confine
+confine({
+    "uid": None, "core": None, "readable": ["/usr", "/lib", "/lib64", sys.argv[1]],
+    "seccomp": False, "memory_mb": 1000, "cpu_s": 9, "threads": None,
+})
+assert os.listdir(sys.argv[1]) == ["here"]
+for attempt in (
+    lambda: open(sys.argv[1] + "/here", "r+"),
+    lambda: os.remove(sys.argv[1] + "/here"),
+    lambda: os.mkdir(sys.argv[1] + "/there"),
+    lambda: os.listdir(os.path.dirname(sys.argv[1])),
+):
+    try:
+        attempt()
+        sys.exit("allowed")
+    except PermissionError:
+        pass
+"""
+
+
+def test_landlock_alone_lets_nobody_write_where_anybody_may_read(landlock, tmp_path):
+    (tmp_path / "here").write_text("kept")
+    command = [sys.executable, "-c", BEHIND_LANDLOCK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "here").read_text() == "kept"
+
+
+# What Docker's default profile of seccomp refuses, by its documentation, as far as libseccomp and
+# both architectures have it; and what gets past a look at arguments.
+OF_CONTAINERS = """acct add_key bpf clock_adjtime clock_settime delete_module finit_module
+    init_module kcmp kexec_file_load kexec_load keyctl mount move_pages name_to_handle_at
+    open_by_handle_at perf_event_open personality pivot_root process_vm_readv process_vm_writev
+    ptrace quotactl reboot request_key setns settimeofday swapon swapoff umount2 unshare
+    userfaultfd openat2 preadv2 clone3"""
+REFUSES = """
+import ctypes
+libc, found = ctypes.CDLL(None, use_errno=True), {{}}
+for name, number in {numbers}.items():
+    ctypes.set_errno(0)
+    libc.syscall(number, *[ctypes.c_ulong(2**64 - 1)] * 6)
+    found[name] = ctypes.get_errno()
+"""
+
+
+def test_what_containers_are_refused_a_worker_is_refused_before_its_arguments_are_read(session):
+    number = ctypes.CDLL("libseccomp.so.2").seccomp_syscall_resolve_name
+    numbers = {name: number(name.encode()) for name in OF_CONTAINERS.split()}
+    said = look(session, REFUSES.format(numbers=numbers))
+    assert {name for name, code in said.items() if code not in (errno.EPERM, errno.ENOSYS)} == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA"]
+)
+def test_of_the_graders_environment_a_worker_has_the_instruction_sets_alone(monkeypatch, name):
+    monkeypatch.setenv(name, "default")
+    monkeypatch.setenv("GRADER_TOKEN", "secret")
+    found = sandboxes.environment()
+    assert found.pop(name) == "default"
+    assert "GRADER_TOKEN" not in found
+
+
 def test_workers_have_a_core_each_while_there_are_enough(sandbox):
     ours = os.sched_getaffinity(0)
     with contextlib.ExitStack() as stack:
@@ -369,10 +498,12 @@ def test_a_worker_does_not_learn_who_else_is_there(pair, what):
 
 
 DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 while True:
     try:
         while True:
-            pass
+            time.sleep(1)
     except BaseException:
         pass
 """

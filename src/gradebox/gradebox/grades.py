@@ -274,7 +274,7 @@ def _better(chosen: Attempt, attempts: list[Attempt]) -> list[str]:
 
 def nothing_earned(grade: Grade) -> str:
     """Why a notebook that was marked has no points at all, in words; else nothing."""
-    if not grade.questions or grade.earned:
+    if grade.earned:
         return ""
     found: dict[str, list[str]] = defaultdict(list)
     for one in grade.questions:
