@@ -22,12 +22,8 @@ from vitbook.plotting import (
     figure_png,
     show,
     show_attention,
-    show_attention_distance,
-    show_attention_matrix,
-    show_curves,
     show_images,
     show_patches,
-    show_position_similarity,
     show_rollout,
 )
 from vitbook.plotting.caption import caption_html
@@ -210,12 +206,6 @@ def test_a_rollout_is_the_image_and_a_panel_for_each_layer():
     assert titles == ["image", "after layer 1", "after layer 2", "after layer 3"]
 
 
-def test_a_distance_is_one_dot_for_each_head_and_the_image_is_the_measure():
-    fig = show_attention_distance(rng.random((3, 4)) * 9, image_size=28)
-    assert sum(line.get_marker() == "o" for line in fig.axes[0].lines) == 4
-    assert "side of the image" in texts(fig)
-
-
 def test_images_stand_in_rows_with_their_titles():
     fig = show_images(rng.random((5, 4, 6)), titles=list("abcde"), columns=3)
     assert [ax.get_title() for ax in panels(fig)] == list("abcde")
@@ -235,45 +225,6 @@ def test_the_warmest_patch_is_the_one_with_the_largest_weight():
         assert mean.argmax() == weights.argmax()
 
 
-def test_a_small_matrix_prints_its_values_and_labels_and_a_large_one_has_a_colour_bar():
-    weights = np.array([[0.25, 0.75, 0.0], [0.004, 0.0, 0.996]])
-    fig = show_attention_matrix(weights, query_labels=["cat", "eats"], key_labels=["a", "b", "c"])
-    words = texts(fig)
-    for word in ("0.25", "0.75", "0.00", "<0.01", "1.00", "cat", "eats", "a", "c", "query", "key"):
-        assert word in words
-    assert len(fig.axes) == 1, "values are printed, a colour bar would say it twice"
-    inks = {text.get_text(): text.get_color() for text in fig.axes[0].texts}
-    assert (inks["0.00"], inks["1.00"]) == ("black", "white"), "on a pale and on a dark cell"
-    fig = show_attention_matrix(rng.random((20, 30)))
-    assert len(fig.axes) == 2
-    assert "weight" in texts(fig)
-
-
-def test_position_similarity_marks_each_position_as_most_like_itself():
-    table = torch.randn(7, 10)
-    fig = show_position_similarity(table, (2, 3), num_prefix=1)
-    mosaic = fig.axes[0].images[0].get_array()
-    x, y = fig.axes[0].lines[0].get_data()
-    assert mosaic.shape == (2 * 3 - 1, 3 * 4 - 1)
-    own = mosaic[np.ravel(y).astype(int), np.ravel(x).astype(int)]
-    assert np.allclose(own, 1)
-    directions = torch.nn.functional.normalize(table[1:], dim=1)
-    assert np.isclose(mosaic[0, 4], directions[1] @ directions[0])  # tile of patch 1, cell of 0
-
-
-def test_curves_are_labelled_at_their_ends_and_banded_over_seeds():
-    fig = show_curves(
-        {"a": rng.random((5, 9)), "b": rng.random(9)}, xlabel="step", ylabel="accuracy"
-    )
-    (ax,) = fig.axes
-    assert {t.get_text() for t in ax.texts} == {"a", "b"}
-    assert len(ax.collections) == 1, "one run has no interval"
-    first, second = ax.lines
-    assert first.get_linestyle() != second.get_linestyle()
-    assert first.get_marker() != second.get_marker()
-    assert ax.get_xlabel() == "step"
-
-
 def test_plotting_imports_no_model_and_not_even_torch():
     code = "import sys, vitbook.plotting; print(*sys.modules, sep='\\n')"
     loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).splitlines())
@@ -290,10 +241,6 @@ def shown(**kwargs):
         show(fig, **kwargs)
     finally:
         plt.close(fig)
-
-
-def curves(values, **options):
-    return show_curves(values, xlabel="x", ylabel="y", **options)
 
 
 NAN = np.full((2, 2), np.nan)
@@ -315,10 +262,4 @@ BAD_INPUT = [
     (lambda: show_attention(IMAGE, MAPS.reshape(3, 4, 1, 6)[..., :5]), ValueError, "do not tile"),
     (lambda: show_attention(IMAGE, MAPS, row_labels=["one"]), ValueError, "row_labels must hold 3"),
     (lambda: show_rollout(IMAGE, MAPS[:0, 0]), ValueError, "rollouts is empty"),
-    (lambda: show_attention_matrix(MAPS), ValueError, "(N_q, N_k)"),
-    (lambda: show_position_similarity(np.ones((7, 4)), (2, 3)), ValueError, "table has 7"),
-    (lambda: curves([1, 2]), TypeError, "curves must be a dict"),
-    (lambda: curves({"a": [1.0, 2]}, x=[1.0]), ValueError, "x has 1 points"),
-    (lambda: curves({"a": [1.0, 2]}, level=95), ValueError, "level must lie between 0 and 1"),
-    (lambda: show_attention_distance([[-1.0]]), ValueError, "distances must not"),
 ]

@@ -5,17 +5,11 @@ Arrays may be NumPy arrays, tensors or nested lists.
 """
 
 from vitbook.plotting.animation import animation_html, show_animation
-from vitbook.plotting.attention import (
-    show_attention,
-    show_attention_distance,
-    show_attention_matrix,
-    show_rollout,
-)
+from vitbook.plotting.attention import show_attention, show_rollout
 from vitbook.plotting.colormaps import ATTENTION, SIGNED
-from vitbook.plotting.curves import label_ends, show_curves
+from vitbook.plotting.curves import label_ends
 from vitbook.plotting.display import figure_html, figure_png, show
 from vitbook.plotting.images import show_images, show_patches
-from vitbook.plotting.positions import show_position_similarity
 from vitbook.plotting.style import COLORS, FAINT, INK, MODEL_COLORS, style, use_style
 from vitbook.plotting.tensors import ROLE_COLORS, draw_tensor
 
@@ -35,12 +29,8 @@ __all__ = [
     "show",
     "show_animation",
     "show_attention",
-    "show_attention_distance",
-    "show_attention_matrix",
-    "show_curves",
     "show_images",
     "show_patches",
-    "show_position_similarity",
     "show_rollout",
     "style",
     "use_style",

@@ -1,7 +1,6 @@
-"""Pictures of attention: over the image, as a matrix, layer by layer, by distance."""
+"""Pictures of attention over the image, layer by layer."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,9 +8,9 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from vitbook.plotting import require
-from vitbook.plotting.colormaps import ATTENTION, SIGNED, oklab
+from vitbook.plotting.colormaps import ATTENTION
 from vitbook.plotting.images import draw_image, ink
-from vitbook.plotting.style import COLORS, bare, style
+from vitbook.plotting.style import bare, style
 
 OVERLAY_TOP = 0.55  # how far up the scale an overlay goes, so that dark pixels stay visible on it
 
@@ -100,110 +99,6 @@ def show_rollout(
     return fig
 
 
-@style()
-def show_attention_matrix(
-    weights: ArrayLike,
-    *,
-    query_labels: Sequence[object] | None = None,
-    key_labels: Sequence[object] | None = None,
-    values: bool | None = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """A matrix of queries by keys: each row says what one token takes from the others.
-
-    Scores may be negative: then blue is below zero and orange above.
-
-    Args:
-        weights: (N_q, N_k), finite.
-        query_labels: N_q texts for the rows; numbers from 0 by default.
-        key_labels: N_k texts for the columns; the query labels where they fit, else numbers.
-        values: Whether each cell holds its number; by default, up to 8 columns do.
-        title: A line above the matrix.
-        width: Width of the figure in inches.
-    """
-    weights = require.array("weights", weights, "(N_q, N_k)")
-    Nq, Nk = weights.shape
-    if key_labels is None and query_labels is not None and Nq == Nk:
-        key_labels = query_labels
-    values = Nk <= 8 if values is None else values
-    width = min(6.0, 1.6 + 0.7 * Nk) if width is None else width
-    fig = Figure(figsize=(width, (width - 1.4) * Nq / Nk + (1.1 if title else 0.8)))
-    ax = fig.subplots()
-    top = np.abs(weights).max() or 1.0
-    signed = weights.min() < 0
-    scale: dict[str, Any] = (
-        {"cmap": SIGNED, "vmin": -top, "vmax": top}
-        if signed
-        else {"cmap": ATTENTION, "vmin": 0, "vmax": top}
-    )
-    drawn = ax.imshow(weights, interpolation="nearest", **scale)
-    _name_axis(ax.xaxis, "key_labels", key_labels, Nk)
-    _name_axis(ax.yaxis, "query_labels", query_labels, Nq)
-    ax.set(xlabel="key", ylabel="query", title=title or "")
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    ax.set_xticks(np.arange(Nk + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(Nq + 1) - 0.5, minor=True)
-    ax.tick_params(which="minor", length=0)
-    if Nk <= 32:
-        ax.grid(which="minor", color="white", linewidth=1.5)
-    if not values:
-        fig.colorbar(drawn, ax=ax, shrink=0.8, label="weight" if not signed else "score")
-        return fig
-    for (q, k), value in np.ndenumerate(weights):
-        lightness = oklab(np.array(drawn.to_rgba(value)[:3]))[0]
-        ax.text(
-            k,
-            q,
-            _short(value),
-            ha="center",
-            va="center",
-            color="black" if lightness > 0.6 else "white",
-        )
-    return fig
-
-
-@style()
-def show_attention_distance(
-    distances: ArrayLike, *, image_size: int | None = None, width: float = 6.0
-) -> Figure:
-    """How far each head looks, layer by layer: one dot for each head, a line through the means.
-
-    Args:
-        distances: Mean attention distances in pixels (L, h).
-        image_size: Side of the image in pixels; draws a line there, as a measure.
-        width: Width of the figure in inches.
-
-    Source: after Dosovitskiy et al. 2021, figure 7 (right).
-    """
-    distances = _weights("distances", distances, "(L, h)")
-    L, h = distances.shape
-    layers = np.arange(1, L + 1)
-    fig = Figure(figsize=(width, 3.4))
-    ax = fig.subplots()
-    ax.plot(layers, distances.mean(axis=1), color=COLORS["vermillion"], zorder=1)
-    ax.annotate(
-        "mean",
-        (L, distances[-1].mean()),
-        xytext=(10, 0),
-        textcoords="offset points",
-        color=COLORS["vermillion"],
-        va="center",
-    )
-    ax.plot(layers, distances, "o", color=COLORS["blue"], markeredgecolor="white")
-    if image_size is not None:
-        ax.axhline(require.whole("image_size", image_size), color="#5b6473", ls=":", lw=1.2)
-        ax.text(
-            0.02, image_size, "side of the image", transform=ax.get_yaxis_transform(), va="bottom"
-        )
-    ax.set_xticks(layers)
-    ax.set(xlabel="layer", ylabel="distance in pixels", xlim=(0.6, L + 0.4))
-    ax.set_ylim(0, 1.12 * max(distances.max(), image_size or 0) or 1.0)
-    ax.set_title(f"one dot for each of {h} heads")
-    return fig
-
-
 def draw_overlay(
     ax: Axes, pixels: np.ndarray, weights: np.ndarray, top: float, invert: bool | None
 ) -> None:
@@ -232,23 +127,6 @@ def _weights(name: str, value: ArrayLike, axes: str) -> np.ndarray:
     return value
 
 
-def _name_axis(axis: Any, name: str, labels: Sequence[object] | None, count: int) -> None:
-    if labels is not None:
-        labels = require.labels(name, labels, count, "")
-        axis.set_ticks(range(count), labels)
-        if axis.axis_name == "x" and sum(map(len, labels)) > 42:
-            axis.set_tick_params(rotation=60)
-    elif count <= 12:
-        axis.set_ticks(range(count))
-
-
 def _digits(value: float) -> str:
     """Two decimals, or two significant digits: of many patches none has a hundredth, perhaps."""
     return f"{value:.2f}" if value == 0 or value >= 0.1 else f"{value:#.2g}"
-
-
-def _short(value: float) -> str:
-    """Two decimals, or "less than one" of the last for what is small but not nothing."""
-    if value == 0 or abs(value) >= 0.005:
-        return f"{value:.2f}".replace("-", "−")
-    return "<0.01" if value > 0 else f"{value:.2f}".replace("-", "−")
