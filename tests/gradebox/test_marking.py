@@ -9,12 +9,15 @@ import pytest
 import tiny
 from gradebox.inside.worker import NOT_HERE
 from gradebox.marking import mark
+from gradebox.notebook import Answers, Cell
 from gradebox.package import load_package
+from gradebox.process import LostError
 from gradebox.result import Result
 from gradebox.sandbox import Limits
 from tiny import SOLUTIONS, STUBS, answers, cell, notebook, write
 
-from gradebox import marking
+from gradebox import marking, runs
+from vitcheck.cases import Case, Question
 
 
 @pytest.fixture
@@ -388,6 +391,48 @@ def test_an_input_changed_in_place_is_seen_outside_of_the_students_process(marke
     result = marked(answers(q1=f"{in_place}\n{patch}", q3="count = 6"))
     assert points(result)["q1"] == 0
     assert "changed in place" in result.questions[0].cases[0].message
+
+
+def test_cases_share_a_questions_points_by_their_weights():
+    cases = tuple(Case(f"c{n}", "stage", "answer", None, n, True) for n in (1, 2))
+    question = Question("q", "Task", 10, 5, 1, "say", ("answer",), cases=cases)
+    now = marking.Progress(own={"q": runs.Tried({"c1": True, "c2": False})})
+    found = marking.judged(question, now, marked=True)
+    assert (found.points, found.cases[1].possible) == (3.333333, 20 / 3)
+
+
+class Slow:
+    """A session in which each cell takes all its seconds, and no call returns."""
+
+    limits = Limits(cell_s=4, run_s=5, lost_calls=2)
+
+    def __init__(self):
+        self.asked, self.calls = [], 0
+
+    def spent(self):
+        return sum(self.asked)
+
+    def cell(self, source, seconds, **_):
+        self.asked.append(seconds)
+        return None, []
+
+    def call(self, case):
+        self.calls += 1
+        raise LostError("it ended the process")
+
+
+def test_when_all_cells_together_have_had_their_time_each_has_a_second():
+    session = Slow()
+    cells = [Cell("", None) for _ in range(4)]
+    runs.run_notebook(session, Answers(cells, {}, []), runs.Heard())
+    assert session.asked == [4, 1, 1, 1]
+
+
+def test_after_so_many_lost_calls_the_others_are_given_up():
+    session, case = Slow(), Case("c", "stage", "answer", None, 1)
+    said = [verdict.message for _, verdict, _ in runs.verdicts(session, [case] * 4)]
+    assert session.calls == 2
+    assert ["not called: 2 calls" in words for words in said] == [False, False, True, True]
 
 
 def test_a_mistake_that_only_hidden_cases_show_is_named_by_the_assignments_own_sentence(marked):

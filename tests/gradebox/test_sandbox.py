@@ -533,6 +533,24 @@ def test_a_submission_has_so_much_time_and_so_many_processes(bubblewrap):
                 session.cell(BURN.format(seconds=3), 10)
 
 
+FORGES = """
+import os, struct
+for number in range(3, 64):
+    try:
+        os.write(number, struct.pack(">II", 2, 0) + b"{}")
+    except OSError:
+        pass
+"""
+
+
+def test_a_reply_bears_the_number_of_its_request_and_is_not_too_large(bubblewrap):
+    with Session(bubblewrap, Limits(reply_mb=1), SET_UP) as session:
+        with pytest.raises(LostError, match="another request"):
+            session.cell(FORGES, 9)
+        with pytest.raises(LostError, match="too large"):
+            look(session, "found = torch.zeros(2**19)")
+
+
 BURN = """
 import time
 end = time.process_time() + {seconds}
