@@ -62,6 +62,10 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
         },
         "",
     ),
+    "compiled in part": (
+        {name.replace("blocks.0.", "blocks.0._orig_mod."): x for name, x in STATE.items()},
+        "",
+    ),
     "two": (with_prefix("model.backbone."), "with the prefix model.backbone. is taken"),
     "more beside": (
         with_prefix("backbone.") | {"neck.weight": torch.ones(2)},

@@ -28,6 +28,10 @@ def refuse_idle(options: argparse.Namespace) -> None:
 
 
 def _refuse_of_attention(options: argparse.Namespace) -> None:
+    if Path(options.out).resolve() == Path(options.image).resolve():
+        raise ValueError(
+            f"--out must be another file than IMAGE, which it would replace: {options.out}"
+        )
     number = options.run and options.image.isdecimal()
     if not number:
         _refuse(options, ("root",), "it counts where IMAGE is the number of an image of a run")
