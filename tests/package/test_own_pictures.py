@@ -388,7 +388,7 @@ def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(
     looks += ["--out", tmp_path / "a.png", "--query", "13,13"]
     for more in ([], ["--rollout"]):
         assert run(*looks, *more) == 0
-        assert "attention of the patch at 13,13" in capsys.readouterr().out
+        assert "rollout of the patch at 13,13" in capsys.readouterr().out
     assert run(*looks, "--query", "14,0") == 2
     assert "the grid of 14 x 14" in capsys.readouterr().err
 
