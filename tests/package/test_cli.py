@@ -456,6 +456,36 @@ def test_a_stopped_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert "train --resume goes on" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_closed_stream_stops_no_training(closed, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, closed, None)
+    words = [word for word in SMALL if word != "--no-progress"]
+    assert run("train", *words, "--steps", 1, "--out", tmp_path / "a") == 0
+    assert (tmp_path / "a" / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize("words", ["--root {loop} --out {tmp}/a", "--root {tmp} --out {loop}"])
+def test_a_link_to_itself_is_told(words, tmp_path, capsys):
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("cat", "horse"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        for seed in range(4):
+            Image.new("RGB", (16, 16), (9, seed, len(name))).save(
+                tmp_path / "in" / name / f"{seed}.png"
+            )
+    filled = words.format(loop=tmp_path / "loop", tmp=tmp_path / "in")
+    assert run("train", "--data", "folder", *filled.split()) == 2
+    assert f"{tmp_path / 'loop'}" in capsys.readouterr().err
+    assert run("attention", tmp_path / "loop", "--run", tmp_path, "--out", tmp_path / "x.png") == 2
+
+
+def test_a_pipe_that_nobody_reads_is_named(tmp_path, capsys, monkeypatch):
+    fails(monkeypatch, "vitbook.training.train", BrokenPipeError(errno.EPIPE, "Broken pipe"))
+    assert run("train", *SMALL, "--steps", 1, "--out", tmp_path / "a") == 2
+    said = capsys.readouterr().err
+    assert "what it printed into was closed; train --resume goes on from the last" in said
+
+
 def test_traceback_shows_where_an_error_arose(tmp_path):
     with pytest.raises(ValueError, match="holds no run"):
         run("evaluate", tmp_path, "--traceback")

@@ -1,6 +1,7 @@
 """Options that would do nothing are refused: who says one expects that it does something."""
 
 import argparse
+import os
 from pathlib import Path
 
 from vitbook.command.architectures import ARCHITECTURES, arguments_of
@@ -28,7 +29,7 @@ def refuse_idle(options: argparse.Namespace) -> None:
 
 
 def _refuse_of_attention(options: argparse.Namespace) -> None:
-    if Path(options.out).resolve() == Path(options.image).resolve():
+    if os.path.realpath(options.out) == os.path.realpath(options.image):
         raise ValueError(
             f"--out must be another file than IMAGE, which it would replace: {options.out}"
         )

@@ -153,7 +153,8 @@ def _settings(
             refuse_idle_of_timm(given)
             settings = {k: v for k, v in settings.items() if k not in OF_OUR_MODELS}
         if settings["data"] == "folder":
-            if options.root and out.resolve().is_relative_to(Path(options.root).resolve()):
+            place = Path(os.path.realpath(out))  # resolve() fails on a link that leads to itself
+            if options.root and place.is_relative_to(os.path.realpath(options.root)):
                 raise ValueError(
                     f"out must lie outside of root: {out} would be taken for one of its classes"
                 )
