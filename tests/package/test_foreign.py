@@ -485,6 +485,12 @@ def test_a_reason_is_not_told_for_a_name_that_only_begins_like_it(name, words):
         load_weights(VisionTransformer(**SIZES), weights)
 
 
+def test_a_refusal_tells_names_of_both_where_all_blocks_are_called_otherwise(tmp_path):
+    renamed = {name.replace("encoder.blocks.", "encoder.stages."): x for name, x in STATE.items()}
+    with pytest.raises(ValueError, match=r"blocks\.0\.\S+ is missing .*stages\.0\.\S+ is unknown"):
+        load_weights(VisionTransformer(**SIZES), renamed)
+
+
 def test_names_of_another_model_are_told():
     foreign = {f"layer{i}.conv.weight": torch.ones(1) for i in range(9)}
     with pytest.raises(ValueError, match=r"it has layer0.conv.weight, .* and 6 more"):
