@@ -319,6 +319,16 @@ def test_files_called_as_one_thing_are_told(tmp_path, kind):
     assert told.startswith("red: files called as if they showed a thing twice (x0")
 
 
+def test_folders_of_one_film_or_patient_are_told(tmp_path):
+    root = folder(tmp_path)
+    for first, film in ((100, "a"), (200, "b")):
+        assert not any("a film or a patient" in note for note in list_folder(root).notes)
+        (root / "red" / film).mkdir()
+        for seed in range(first, first + 4):
+            painted(RED, seed=seed).save(root / "red" / film / f"000{seed % 100}.png")
+    assert list_folder(root).notes[-1].startswith("2 folders inside classes (red/a, red/b) are cut")
+
+
 def test_a_series_with_a_common_name_is_no_thing_twice(tmp_path):
     root = folder(tmp_path)
     painted(RED, seed=99).save(root / "red" / "x.png")

@@ -176,7 +176,7 @@ def list_folder(
             f"the classes of {root} would be {listed(names)}, but {doubt}; if these are the "
             "classes, say so with folders_are_classes=True"
         )
-    files = []
+    files, inner = [], Counter[Path]()
     for part, named in below.items():
         for label, name in enumerate(names):
             for path in sorted(_walk(named[name], odd)) if name in named else ():
@@ -192,8 +192,15 @@ def list_folder(
                     continue
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
+                    inner[path.parent] += 1
     files = _once(files, odd)
     twice = _twice(files, names) + _together(files, names) + _alone(below)
+    if "" in places and (several := [p for p, n in inner.items() if n > 1])[1:]:
+        twice.append(
+            f"{len(several)} folders inside classes ({listed([odd.name(p) for p in several])}) are "
+            "cut into what is learned from and what is tested: if each shows one thing, a film or "
+            "a patient, it is in both"
+        )
     if decoded:
         files = [file for file in files if _is_picture(file.path, odd)]
     if "validation" not in places:
