@@ -11,6 +11,7 @@ import sys
 import pytest
 import torch
 from PIL import Image
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from vitbook.command.architectures import ARCHITECTURES
@@ -151,6 +152,7 @@ def test_attention_is_drawn_for_an_image_of_the_data_set(trained, tmp_path, caps
     label = int(load_digits("test").labels[7])
     assert text.startswith(f"test image 7, label {label}: answer ")
     assert ("the patch at 1,3" if "--query" in extra else "the class token") in text
+    assert ("rollout of" if "--rollout" in extra else "attention of") in text
     assert figure.stat().st_size > 3000
 
 
@@ -254,6 +256,10 @@ REFUSED = [
     ),
     (["own.py:build", "--random", *MEANS], "--random belongs to --timm"),
     (["own.py:build", "--mean", "0.5", "--std", "0.5", "--size", 16], "makes the picture grey"),
+    (
+        ["own.py:build", "--mean", "99", "--std", "0.5", "--size", 16],
+        "must lie in 0 to 1, as pixels",
+    ),
     (["own.py:bare", *MEANS], "give --num-prefix yourself: 0 without"),
     (["own.py:quiet", *MEANS], "can say it by a method attention_weights"),
     (["own.py:build", "--weights", "evil.pt", *MEANS], "code in it is not run"),
@@ -322,6 +328,26 @@ def test_a_resumed_run_needs_no_settings_and_refuses_others(trained, tmp_path, c
     assert (trained / "metrics.csv").read_bytes() == before
     text = message(capsys, "train", "--resume", "--out", trained, "--depth", 3, "--seed", 1)
     assert "depth was 2, now 3, seed was 0, now 1" in text
+
+
+def test_what_a_resumed_or_stopped_run_is_not_is_said(trained, tmp_path, capsys):
+    words = ["train", *SMALL, "--out", tmp_path / "a", "--resume", "--steps", 1]
+    said = output(capsys, *words)  # the warm-up is of two
+    assert f"{tmp_path / 'a'} holds no run to go on with: one begins" in said
+    assert "the rate is not reached: --warmup-steps 2 of 1 updates" in said
+    out = copied(trained, tmp_path / "b")
+    with safe_open(out / "checkpoint.safetensors", "pt") as file:
+        told = file.metadata()
+    notes = json.dumps(json.loads(told["notes"]) | {"step": 5})
+    half = {
+        name: tensor.half() if name.startswith("model.") else tensor
+        for name, tensor in weights(out).items()
+    }
+    save_file(half, out / "checkpoint.safetensors", told | {"notes": notes})
+    assert run("evaluate", out) == 0
+    said = capsys.readouterr().err
+    assert "the training stopped after 5 of 12 updates; --resume goes on with it" in said
+    assert "checkpoint.safetensors is in torch.float16: read as float32" in said
 
 
 BRIEF = ["--embed-dim", "8", "--batch-size", "16", "--no-progress", "--steps", "2"]
@@ -430,6 +456,36 @@ def test_a_stopped_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert "train --resume goes on" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_closed_stream_stops_no_training(closed, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, closed, None)
+    words = [word for word in SMALL if word != "--no-progress"]
+    assert run("train", *words, "--steps", 1, "--out", tmp_path / "a") == 0
+    assert (tmp_path / "a" / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize("words", ["--root {loop} --out {tmp}/a", "--root {tmp} --out {loop}"])
+def test_a_link_to_itself_is_told(words, tmp_path, capsys):
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("cat", "horse"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        for seed in range(4):
+            Image.new("RGB", (16, 16), (9, seed, len(name))).save(
+                tmp_path / "in" / name / f"{seed}.png"
+            )
+    filled = words.format(loop=tmp_path / "loop", tmp=tmp_path / "in")
+    assert run("train", "--data", "folder", *filled.split()) == 2
+    assert f"{tmp_path / 'loop'}" in capsys.readouterr().err
+    assert run("attention", tmp_path / "loop", "--run", tmp_path, "--out", tmp_path / "x.png") == 2
+
+
+def test_a_pipe_that_nobody_reads_is_named(tmp_path, capsys, monkeypatch):
+    fails(monkeypatch, "vitbook.training.train", BrokenPipeError(errno.EPIPE, "Broken pipe"))
+    assert run("train", *SMALL, "--steps", 1, "--out", tmp_path / "a") == 2
+    said = capsys.readouterr().err
+    assert "what it printed into was closed; train --resume goes on from the last" in said
+
+
 def test_traceback_shows_where_an_error_arose(tmp_path):
     with pytest.raises(ValueError, match="holds no run"):
         run("evaluate", tmp_path, "--traceback")
@@ -489,6 +545,11 @@ BAD_INPUT = [
     ("attention 359 --run {run} --out a.png", "IMAGE must be below 359"),
     ("attention b.png --run {run} --out a.png", "picture file b.png"),
     ("attention {tmp}/file --run {run} --out a.png", "as a picture"),
+    ("evaluate {tmp}/pointer", "is none: it is a pointer of Git LFS; fetch the file itself"),
+    (
+        "attention {tmp}/x.png --run {run} --out {tmp}/x.png",
+        "--out must be another file than IMAGE",
+    ),
     ("attention 1 --run {run} --out a.gif", "--out must end in .png"),
     ("attention 1 --run {run} --out a.png --query 4,0", "must lie in the grid of 4 x 4, got (4, 0"),
 ]
@@ -501,6 +562,9 @@ def test_bad_input_is_named(words, expected, tmp_path, trained, capsys):
     (tmp_path / "bad" / "run.json").write_text("{")
     copied(trained, tmp_path / "empty")
     (tmp_path / "empty" / "checkpoint.safetensors").unlink()
+    copied(trained, tmp_path / "pointer")
+    pointer = "version https://git-lfs.github.com/spec/v1\n"
+    (tmp_path / "pointer" / "checkpoint.safetensors").write_text(pointer)
     words = [word.format(tmp=tmp_path, run=trained) for word in words.split()]
     assert expected in message(capsys, *words)
     assert not (tmp_path / "a" / "checkpoint.safetensors").exists()

@@ -98,6 +98,7 @@ def sixteen_bits(path):
 
 CLEAR = Image.new("RGBA", (30, 30), (9, 9, 9, 99))
 ODD = {
+    "grey in two shades, as masks are": lambda path: painted(RED).convert("1").save(path),
     "grey: all three channels alike": lambda path: painted(RED).convert("L").save(path),
     "16 bits: scaled to 8": sixteen_bits,
     "CMYK: converted": lambda path: painted(RED).convert("CMYK").save(path.with_suffix(".jpg")),
@@ -213,6 +214,26 @@ SELDOM += [
     ("\u6d4b\u8bd5\u96c6", "\u8bad\u7ec3\u96c6"),
     ("\u043e\u0431\u0443\u0447\u0435\u043d\u0438\u0435", "test"),
 ]
+# What file managers call folders that nobody named, and copies; scripts with signs between letters.
+SELDOM += [
+    ("New folder", "cat"),
+    ("Neuer Ordner (2)", "cat"),
+    ("Nov\u00e1 slo\u017eka", "cat"),
+    ("cat", "\u65b0\u3057\u3044\u30d5\u30a9\u30eb\u30c0\u30fc"),
+    ("cat", "untitled folder 3"),
+    ("cat", "cat - Kopie"),
+    ("Kopie von cat", "cat"),
+    ("cat", "cat \u2013 Copy (2)"),
+    ("cat", "cat \u306e\u30b3\u30d4\u30fc"),
+    (
+        "\u092a\u0930\u0940\u0915\u094d\u0937\u0923",
+        "\u092a\u094d\u0930\u0936\u093f\u0915\u094d\u0937\u0923",
+    ),
+    ("\u0e17\u0e14\u0e2a\u0e2d\u0e1a", "\u0e1d\u0e36\u0e01\u0e2d\u0e1a\u0e23\u0e21"),
+    ("\u05d0\u05d9\u05de\u05d5\u05df", "\u05de\u05d1\u05d7\u05df"),
+    ("\u00dcbung", "Pr\u00fcfung"),
+    ("cat", "dog", "thumbnails"),
+]
 
 
 @pytest.mark.parametrize("names", SELDOM)
@@ -236,6 +257,10 @@ def test_classes_called_like_parts_are_refused_until_they_are_said_to_be_classes
         ("0", "1", "10"),
         ("device", "devil", "dev"),
         ("gallery", "museum"),
+        ("pasta", "pizza"),
+        ("photo", "photocopy"),
+        ("folder", "paper clip"),
+        ("\u0915\u0941\u0924\u094d\u0924\u093e", "\u092c\u093f\u0932\u094d\u0932\u0940"),
         ("probe", "rocket"),
         ("evaluation", "development", "research", "teaching"),
     ],
@@ -260,6 +285,64 @@ def test_folders_of_the_same_names_are_not_mixed_without_a_word(tmp_path, inside
     said = load_folder(tmp_path, size=16, folders_are_classes=True)
     assert said.classes == ("colour", "grey")
     assert "20 files, taken from folders inside" in said.notes[0]
+
+
+def test_the_only_folder_in_each_class_is_the_class_and_masks_in_one_are_refused(tmp_path):
+    root = folder(tmp_path)
+    for name in ("green", "red"):
+        (root / name).rename(root / "kept")
+        (root / name).mkdir()
+        (root / "kept").rename(root / name / "images")
+    assert len(list_folder(root).files) == 20
+    (root / "red" / "masks").mkdir()
+    painted(RED).convert("1").save(root / "red" / "masks" / "1.png")
+    (root / "green" / "images").rename(root / "green" / "1")
+    with pytest.raises(ValueError, match="red holds a folder masks beside its pictures"):
+        read(root)
+
+
+TOGETHER = {
+    "masks": ("{}.png", "{}_mask.png"),
+    "two kinds of file": ("{}.bmp", "{}.png"),
+    "variants": ("{}.png", "{} (flipped).png", "{}-2.png"),
+    "a labelling tool's": ("{}_png.rf.9ab.png", "{}_png.rf.f31.png"),
+}
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_files_called_as_one_thing_are_told(tmp_path, kind):
+    root = folder(tmp_path)
+    for seed in range(6):
+        for number, name in enumerate(TOGETHER[kind]):
+            painted(RED, seed=100 + 10 * seed + number).save(root / "red" / name.format(f"x{seed}"))
+    told = list_folder(root).notes[0]
+    assert told.startswith("red: files called as if they showed a thing twice (x0")
+
+
+def test_folders_of_one_film_or_patient_are_told(tmp_path):
+    root = folder(tmp_path)
+    for first, film in ((100, "a"), (200, "b")):
+        assert not any("a film or a patient" in note for note in list_folder(root).notes)
+        (root / "red" / film).mkdir()
+        for seed in range(first, first + 4):
+            painted(RED, seed=seed).save(root / "red" / film / f"000{seed % 100}.png")
+    assert list_folder(root).notes[-1].startswith("2 folders inside classes (red/a, red/b) are cut")
+
+
+def test_a_series_with_a_common_name_is_no_thing_twice(tmp_path):
+    root = folder(tmp_path)
+    painted(RED, seed=99).save(root / "red" / "x.png")
+    for seed in range(20):
+        painted(RED, seed=100 + seed).save(root / "red" / f"x_{seed}.png")
+    assert list_folder(root).notes == ()
+
+
+def test_the_classes_that_one_part_lacks_are_told(tmp_path):
+    folder(tmp_path / "train", 6)
+    folder(tmp_path / "test", 3, first=50)
+    (tmp_path / "test" / "red").rename(tmp_path / "test" / "reds")
+    with pytest.raises(ValueError, match=r"There is no red in test\. There is no reds in train\."):
+        read(tmp_path)
 
 
 def test_files_of_the_same_names_in_two_classes_are_asked_about(tmp_path):
@@ -359,6 +442,7 @@ LYING = {  # what is made; how many more pictures there are; the note
         "opened: red/l.",
     ),
     "huge": (sparse, 0, "left out: larger than 2 GB: red/huge.tif"),
+    "above": (lambda root: (root / "all").symlink_to(root), 0, "a link to a folder above: all"),
     "loop": (loop, 0, "a link to a folder that was read: red/again"),
     "broken": (lambda root: (root / "red" / "gone.png").symlink_to("/no"), 0, "broken link: red/g"),
     "pipe": (lambda root: os.mkfifo(root / "red" / "pipe.png"), 0, "a pipe or a device: red/pipe"),

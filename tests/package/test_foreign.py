@@ -62,6 +62,10 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
         },
         "",
     ),
+    "compiled in part": (
+        {name.replace("blocks.0.", "blocks.0._orig_mod."): x for name, x in STATE.items()},
+        "",
+    ),
     "two": (with_prefix("model.backbone."), "with the prefix model.backbone. is taken"),
     "more beside": (
         with_prefix("backbone.") | {"neck.weight": torch.ones(2)},
@@ -479,6 +483,12 @@ def test_a_reason_is_not_told_for_a_name_that_only_begins_like_it(name, words):
     weights = STATE | {f"encoder.blocks.0.{name}": torch.ones(8)}
     with pytest.raises(ValueError, match=f"{name} is unknown to the model: .*{words}"):
         load_weights(VisionTransformer(**SIZES), weights)
+
+
+def test_a_refusal_tells_names_of_both_where_all_blocks_are_called_otherwise(tmp_path):
+    renamed = {name.replace("encoder.blocks.", "encoder.stages."): x for name, x in STATE.items()}
+    with pytest.raises(ValueError, match=r"blocks\.0\.\S+ is missing .*stages\.0\.\S+ is unknown"):
+        load_weights(VisionTransformer(**SIZES), renamed)
 
 
 def test_names_of_another_model_are_told():

@@ -388,7 +388,7 @@ def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(
     looks += ["--out", tmp_path / "a.png", "--query", "13,13"]
     for more in ([], ["--rollout"]):
         assert run(*looks, *more) == 0
-        assert "attention of the patch at 13,13" in capsys.readouterr().out
+        assert "rollout of the patch at 13,13" in capsys.readouterr().out
     assert run(*looks, "--query", "14,0") == 2
     assert "the grid of 14 x 14" in capsys.readouterr().err
 
@@ -860,8 +860,9 @@ def test_a_checkpoint_of_others_is_shown_with_what_was_taken(photos, tmp_path, c
     words = ["attention", photos / "red" / "1.png", "--timm", "test_vit", "--no-audit"]
     words += ["--weights", tmp_path / "last.pth.tar", "--out", tmp_path / "look.html"]
     assert run(*words) == 0
-    page = (tmp_path / "look.html").read_text()
-    assert "last.pth.tar holds state_dict and state_dict_ema: state_dict_ema is taken" in page
+    taken = "last.pth.tar holds state_dict and state_dict_ema: state_dict_ema is taken"
+    assert taken in capsys.readouterr().out
+    assert taken in (tmp_path / "look.html").read_text()
     (tmp_path / "last.pth.tar").write_bytes(b"")
     assert run(*words) == 2
     assert "holds no weights: it is empty" in capsys.readouterr().err

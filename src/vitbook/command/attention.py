@@ -84,7 +84,8 @@ def attention_figure(
         figure = show_attention(pixels, view(maps[:, 0]))
     best = int(answer.argmax())
     name = settings["classes"][best] if settings.get("classes") else best
-    return figure, f"answer {name} with probability {answer[best]:.2f}; attention of {who}"
+    what = "rollout" if rollout else "attention"
+    return figure, f"answer {name} with probability {answer[best]:.2f}; {what} of {who}"
 
 
 def save_figure(figure: Figure, path: Path) -> None:

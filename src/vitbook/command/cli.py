@@ -27,6 +27,9 @@ GOES_ON = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; errors become one sentence and the exit code 2."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed: what is said is lost, what is trained is not
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name that the terminal lacks stops nothing
             stream.reconfigure(errors="backslashreplace")
@@ -74,7 +77,11 @@ COMMANDS = {
 def _sentence(error: Exception, options: argparse.Namespace) -> str:
     """What to tell the user; empty for an error that only its traceback explains."""
     text = str(error)
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, BrokenPipeError):
+        text = (
+            f"what it printed into was closed; {GOES_ON.get(options.command, 'nothing was kept')}"
+        )
+    elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         full = error.errno in FULL and "out" in options
         if full and error.strerror == os.strerror(error.errno or 0):

@@ -1,6 +1,7 @@
 """Options that would do nothing are refused: who says one expects that it does something."""
 
 import argparse
+import os
 from pathlib import Path
 
 from vitbook.command.architectures import ARCHITECTURES, arguments_of
@@ -28,6 +29,10 @@ def refuse_idle(options: argparse.Namespace) -> None:
 
 
 def _refuse_of_attention(options: argparse.Namespace) -> None:
+    if os.path.realpath(options.out) == os.path.realpath(options.image):
+        raise ValueError(
+            f"--out must be another file than IMAGE, which it would replace: {options.out}"
+        )
     number = options.run and options.image.isdecimal()
     if not number:
         _refuse(options, ("root",), "it counts where IMAGE is the number of an image of a run")

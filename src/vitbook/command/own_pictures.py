@@ -111,8 +111,6 @@ def describe(
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     labels = torch.cat([pictures[part].labels for part in parts])
     counted = _counted(listed.classes, labels, pictures["test"].labels)
-    if (warm := given.get("warmup_steps", 0)) > updates:
-        notes[f"the rate is not reached: --warmup-steps {warm} of {updates} updates"] = None
     if learned_before == "trainval" and "validation" in parts:
         notes[LEARNED.format("validation")] = None
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import torch
@@ -11,8 +12,11 @@ import vitbook
 from vitbook.command.architectures import arguments_of
 from vitbook.command.own_pictures import PARTS_FILE, lending_run
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
+from vitbook.data.folder_names import printed
 from vitbook.files import write_atomically
-from vitbook.models.weights import load_weights
+from vitbook.models.foreign import AS_FLOAT, grid_of
+from vitbook.models.weights import load_weights, read_weights
+from vitbook.training import TrainConfig
 
 FORMAT = 4  # 0.1.0 wrote 3
 # How a file shows that it is not what was written.
@@ -109,10 +113,26 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
         raise FileNotFoundError(
             f"there is no checkpoint {checkpoint}; train first, or name another run"
         )
-    if adapted := load_weights(model, checkpoint):
+    weights, metadata = read_weights(checkpoint)
+    notes = load_weights(model, weights, old_grid=grid_of(metadata))
+    if adapted := [note for note in notes if not note.endswith(AS_FLOAT)]:
         raise ValueError(f"checkpoint {checkpoint} is not of this run: {'; '.join(adapted)}")
+    notes = [note.replace("weights", str(checkpoint), 1) for note in notes] + _left(metadata)
+    for note in notes:
+        print(printed(f"vitbook: {note}"), file=sys.stderr)
     model.to(device_type(options.device)).eval()
     return run["settings"], run["root"], model
+
+
+def _left(metadata: dict[str, str]) -> list[str]:
+    """A sentence where the training that wrote a checkpoint was stopped before its end."""
+    notes = json.loads(metadata.get("notes", "{}"))
+    if not notes:
+        return []
+    done = notes["step"]
+    total = TrainConfig(**notes["config"]).total_steps(notes["data"]["shape"][0])
+    stopped = f"the training stopped after {done:,} of {total:,} updates; --resume goes on with it"
+    return [stopped] if done < total else []
 
 
 def device_type(name: str) -> str:

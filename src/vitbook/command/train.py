@@ -79,6 +79,9 @@ def train(options: argparse.Namespace) -> None:
             f"{processes.world()} x {device.type}; into {out}"
         )
         require_batches(config, len(images))
+        updates, warm = config.total_steps(len(images)), vars(options).get("warmup_steps", 0)
+        if warm > updates:
+            _say(f"the rate is not reached: --warmup-steps {warm} of {updates} updates")
         if processes.rank() == 0 and not (folder.checkpoint.exists() or folder.metrics.exists()):
             write_run(out, settings, root)
 
@@ -135,6 +138,8 @@ def _settings(
     if data is None:
         if options.resume and not given:
             raise ValueError(f"{out} holds no run to go on with; say what is to be trained")
+        if options.resume:
+            _say(f"{out} holds no run to go on with: one begins")
         lender = lender_of(given)
         given = lent_settings(given, lender) | given
         settings = settings_of(given)
@@ -148,7 +153,8 @@ def _settings(
             refuse_idle_of_timm(given)
             settings = {k: v for k, v in settings.items() if k not in OF_OUR_MODELS}
         if settings["data"] == "folder":
-            if options.root and out.resolve().is_relative_to(Path(options.root).resolve()):
+            place = Path(os.path.realpath(out))  # resolve() fails on a link that leads to itself
+            if options.root and place.is_relative_to(os.path.realpath(options.root)):
                 raise ValueError(
                     f"out must lie outside of root: {out} would be taken for one of its classes"
                 )

@@ -24,6 +24,7 @@ from vitbook.data.splits import PARTS
 SHARE = 0.2  # of a class for the test; of the rest as much for the validation
 FEWEST = {"trainval": 2, "test": 2}  # pictures of a class that are divided; else one for each part
 SHOWN = 3  # files that a note names
+SEVERAL = 6  # files of one thing at most: more are a series with a common name
 # What systems put beside pictures; what begins with a dot is hidden, too.
 HIDDEN = (
     "__MACOSX",
@@ -175,7 +176,7 @@ def list_folder(
             f"the classes of {root} would be {listed(names)}, but {doubt}; if these are the "
             "classes, say so with folders_are_classes=True"
         )
-    files = []
+    files, inner = [], Counter[Path]()
     for part, named in below.items():
         for label, name in enumerate(names):
             for path in sorted(_walk(named[name], odd)) if name in named else ():
@@ -191,8 +192,15 @@ def list_folder(
                     continue
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
+                    inner[path.parent] += 1
     files = _once(files, odd)
-    twice = _twice(files, names)
+    twice = _twice(files, names) + _together(files, names) + _alone(below)
+    if "" in places and (several := [p for p, n in inner.items() if n > 1])[1:]:
+        twice.append(
+            f"{len(several)} folders inside classes ({listed([odd.name(p) for p in several])}) are "
+            "cut into what is learned from and what is tested: if each shows one thing, a film or "
+            "a patient, it is in both"
+        )
     if decoded:
         files = [file for file in files if _is_picture(file.path, odd)]
     if "validation" not in places:
@@ -333,7 +341,9 @@ def _folders(place: Path, odd: _Odd) -> dict[str, Path]:
     """The folders in a folder by name; single files beside them belong to no class."""
     found = {}
     for path in _entries(place, odd):
-        if path.is_dir():
+        if path.is_dir() and place.resolve().is_relative_to(path.resolve()):
+            odd.add("left out: a link to a folder above", path)
+        elif path.is_dir():
             found[path.name] = path
         else:
             odd.add("left out: beside the folders of the classes", path)
@@ -470,6 +480,40 @@ def _twice(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
         "names: are these the same things twice, pictures and masks perhaps?"
         for (one, other), number in alike.most_common(SHOWN)
         if 2 * number > min(sizes[one], sizes[other])
+    ]
+
+
+def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
+    """Sentences on classes whose files are called as several of one thing: x.png, x_mask.png."""
+    stems: dict[Path, set[str]] = defaultdict(set)
+    for file in files:
+        stems[file.path.parent].add(file.path.stem)
+    things: dict[tuple[int, Path, str], list[str]] = defaultdict(list)
+    for file in files:
+        stem, beside = file.path.stem, stems[file.path.parent]
+        shorter = (stem[: mark.start()] for mark in re.finditer(r"[\W_]+", stem))
+        thing = next((one for one in shorter if one in beside), stem.partition(".rf.")[0])
+        things[file.label, file.path.parent, thing].append(file.path.name)
+    sizes, several = Counter(file.label for file in files), defaultdict[int, list[str]](list)
+    for (label, _, _), names in things.items():
+        several[label] += names if 1 < len(names) <= SEVERAL else ()
+    told = {classes[label]: some for label, some in several.items() if 2 * len(some) > sizes[label]}
+    if not told:
+        return []
+    shown = ", ".join(printed(name) for name in next(iter(told.values()))[:2])
+    return [
+        f"{listed(told)}: files called as if they showed a thing twice ({shown}): masks teach "
+        "nothing of a class, and of a picture's variants some would be learned and others tested."
+    ]
+
+
+def _alone(below: Mapping[str, Mapping[str, Path]]) -> list[str]:
+    """Sentences on the classes that one part holds and another does not."""
+    every = set().union(*below.values())
+    return [
+        f"There is no {listed(lacking)} in {part}."
+        for part, named in below.items()
+        if (lacking := sorted(every - set(named)))
     ]
 
 

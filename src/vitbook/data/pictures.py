@@ -239,7 +239,8 @@ def _eight_bits(picture: "Image.Image", mode: str) -> tuple["Image.Image", list[
         picture = Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole)
         remarks.append(ON_WHITE)
     elif mode == "RGB" and not remarks and picture.mode in ("1", "L"):
-        remarks.append("grey: all three channels alike")
+        shades = " in two shades, as masks are" if picture.getcolors(2) else ""
+        remarks.append(f"grey{shades}: all three channels alike")
     if "icc_profile" in told:
         mode = picture.mode if picture.mode in ("L", "CMYK") else "RGB"
     return picture.convert(mode), remarks

@@ -100,6 +100,11 @@ def preparation(
         raise ValueError(
             f"mean and std must hold 1 or 3 numbers each, got {len(means)} and {len(stds)}"
         )
+    if not all(0 <= x <= 1 for x in means) or not all(0 < x <= 1 for x in stds):
+        raise ValueError(
+            f"mean and std must lie in 0 to 1, as pixels do, got {means} and {stds}; of 0 to 255, "
+            "divide them by 255"
+        )
     return Preparation(means, stds, require.pair("size", known["size"]))
 
 

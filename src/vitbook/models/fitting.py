@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -143,7 +144,8 @@ def require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> N
         refuse([f"they have {theirs} blocks, the model has {ours} (depth decides)"])
     missing = _grouped((name for name in own if name not in weights), "is missing")
     unknown = _grouped((name for name in weights if name not in own), "is unknown to the model")
-    refuse(missing + unknown)
+    both = zip_longest(missing, unknown)  # by turns: only the first are told
+    refuse([sentence for pair in both for sentence in pair if sentence])
 
 
 def _depth(names: Iterable[str]) -> int:

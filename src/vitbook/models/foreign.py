@@ -39,7 +39,8 @@ READABLE = "a state dict saved by safetensors.torch.save_file or torch.save can 
 ADDED = re.compile(r"lora_|base_layer|parametrizations|weight_(orig|mask)\b")
 MERGE = "save the weights with what was added to them (LoRA, pruning, norms) merged into them"
 # What stands in the middle of names, where parts of a model were wrapped one by one.
-WRAPPED = re.compile(r"_(fsdp|checkpoint)_wrapped_module\.")
+WRAPPED = re.compile(r"_(fsdp|checkpoint)_wrapped_module\.|(?<=\d\.)_orig_mod\.")
+AS_FLOAT = "read as float32"
 TIMM = "--timm NAME trains a model of their kind"
 # What the sentences of a refusal name and the command has no option for; depth it has.
 NO_OPTION = re.compile(
@@ -234,7 +235,8 @@ def open_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
                 names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
                 return {name.removeprefix(start): file.get_tensor(name) for name in names}, metadata
     except SafetensorError as error:
-        raise ValueError(f"path must be a safetensors file, {path} is none: {error}") from error
+        why = what_instead(path) or error
+        raise ValueError(f"path must be a safetensors file, {path} is none: {why}") from error
 
 
 def state_dicts(whole: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, dict]]:
@@ -365,7 +367,7 @@ def _plain(
     if odd:
         sentences = (f"{some(names)}: {what}" for what, names in odd.items())
         raise ValueError(f"{where} holds no weights that can be loaded: {'; '.join(sentences)}")
-    return plain, [f"{where} is in {' and '.join(kinds)}: read as float32"] if kinds else []
+    return plain, [f"{where} is in {' and '.join(kinds)}: {AS_FLOAT}"] if kinds else []
 
 
 @contextmanager
