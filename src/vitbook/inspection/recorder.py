@@ -121,6 +121,8 @@ class Watch(TorchFunctionMode):
         self._why: dict[str, str] = {}  # layers whose softmax was no map
         self._away = False  # what runs now is ours, not the model's
         self._softmaxes = 0  # of calls that still run
+        self._owned = 0  # calls that still run, of layers that say their weights
+        self._unwatched: tuple | None = None  # a plain module that runs, and what hides it
 
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
@@ -142,7 +144,9 @@ class Watch(TorchFunctionMode):
     # --- modules -------------------------------------------------------------------------------
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
-        if self._calls and type(module) in PLAIN:
+        if self._calls and (type(module) in PLAIN or self.rough and isinstance(module, nn.LayerNorm)):
+            if self.rough and not (self._unwatched or self._softmaxes or self._owned):
+                self._hide(module)
             return
         name = self._names.get(id(module))
         if name is None or self._away or _runs_backwards():
@@ -151,14 +155,26 @@ class Watch(TorchFunctionMode):
         self.ran[name] = module
         x = args[0] if args and isinstance(args[0], Tensor) else None
         self._calls.append(Call(name, module, name in self._own, may_be_native(module), x))
+        self._owned += name in self._own
+
+    def _hide(self, module: nn.Module) -> None:
+        """What a plain module calls need not be seen, if its tensors are no kind of their own."""
+        if type(module._parameters.get("weight")) in (nn.Parameter, type(None)):
+            self._unwatched = module, torch._C.DisableTorchFunction()
+            self._unwatched[1].__enter__()
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        if self._unwatched and self._unwatched[0] is module:
+            self._unwatched[1].__exit__(None, None, None)
+            self._unwatched = None
+            return None
         if self._away or not self._calls or self._calls[-1].module is not module:
             return None  # it is plain, is none of the model, or ran already, outside
         if _runs_backwards():
             return None
         call = self._calls.pop()
         self._softmaxes -= len(call.softmaxes)
+        self._owned -= call.own
         if len(rest) < 2:  # after an error
             return None
         kwargs, out = rest
@@ -166,7 +182,8 @@ class Watch(TorchFunctionMode):
         try:
             if call.own:
                 return self._said(call, args, kwargs, out)
-            self._judge(call, [*args, *kwargs.values()])
+            with torch._C.DisableTorchFunction():
+                self._judge(call, [*args, *kwargs.values()])
             if call.native and not self.rough and not any(c.native for c in self._calls):
                 # what it gives when no mode watches: from its native kernel, the last bit too
                 with torch._C.DisableTorchFunction():
@@ -181,14 +198,15 @@ class Watch(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        own = any(call.own for call in self._calls)
-        seen = self._calls and not self._away and (self._softmaxes or func in ATTENTION or own)
-        if seen and self.rough and func is F.scaled_dot_product_attention:
+        seen = self._softmaxes or self._owned or func in ATTENTION
+        if not seen or self._away or not self._calls:
+            return func(*args, **kwargs)
+        if self.rough and func is F.scaled_dot_product_attention:
             plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
             if plain and not self._layer().own:
                 return self._product(*args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen
-        if seen and not _runs_backwards():
+        if not _runs_backwards():
             why = unreadable(out)
             if not why:
                 return self._see(func, args, kwargs, out)
@@ -250,8 +268,9 @@ class Watch(TorchFunctionMode):
                         softmax.used = True
                         found = softmax.weights.permute(order).reshape(used.shape)
                         if axes == ROWS and values.ndim > 2:  # one map may serve all images
-                            front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
-                            found = found.expand(*front, *used.shape[-2:])
+                            if used.shape[:-2] != values.shape[:-2]:
+                                front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
+                                found = found.expand(*front, *used.shape[-2:])
                         return self._multiplied(call, found, values, out, axes)
         if self.verify and self._layer().own:
             pairs = [(x, v) for x, v, _ in operands(func, args, kwargs) if x.ndim > 2]
@@ -343,9 +362,9 @@ class Watch(TorchFunctionMode):
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
-        softmaxes = [softmax for softmax in call.softmaxes if not softmax.used]
-        if not (call.seen or softmaxes or call.other_axes):
+        if not (call.seen or call.softmaxes or call.other_axes):
             return
+        softmaxes = [softmax for softmax in call.softmaxes if not softmax.used]
         given = [
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
         ]
@@ -382,7 +401,8 @@ class Watch(TorchFunctionMode):
     def close(self) -> None:
         """Add the layers to the doubts that ran, attend by their name, and have no map."""
         for name, module in self.ran.items():
-            if re.search("softmax|attention", str(getattr(module, "inlined_graph", ""))):
+            script = isinstance(module, torch.jit.ScriptModule)
+            if script and re.search("softmax|attention", str(module.inlined_graph)):
                 self.doubts[name] = "it is TorchScript, which runs unseen"
         layers = {label.partition("#")[0] for label in self.maps}
         within = [name for name in layers if attends_by_name(self.ran[name])]
@@ -416,8 +436,8 @@ def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
 
 def says_weights(module: nn.Module) -> bool:
     """Has it a method ``attention_weights`` that belongs to the ``forward`` it has?"""
-    method = getattr(module, "attention_weights", None)
-    if not callable(method) or isinstance(method, nn.Module) or not _same_arguments(module):
+    method = vars(module).get("attention_weights") or getattr(type(module), "attention_weights", 0)
+    if not callable(method) or not _same_arguments(module):
         return False
     if "attention_weights" in vars(module):
         return True

@@ -244,7 +244,8 @@ def evaluated(model: nn.Module) -> Iterator[None]:
     """
     modes = {module: module.training for module in model.modules()}
     try:
-        model.eval()
+        if any(modes.values()):
+            model.eval()
     except NotImplementedError as error:  # of torch.export
         raise ValueError(
             f"model ({type(model).__name__}) cannot be set to evaluation mode ({error}): give the "
@@ -256,8 +257,9 @@ def evaluated(model: nn.Module) -> Iterator[None]:
         for module, mode in [*modes.items()] * 2:  # again, as parents take along what they share
             if module.training != mode:
                 module.train(mode)
-        for module, mode in modes.items():  # of a class whose train does not say so
-            module.training = mode
+        for module, mode in modes.items():
+            if module.training != mode:  # of a class whose train does not say so
+                module.training = mode
 
 
 def stacked(

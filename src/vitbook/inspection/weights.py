@@ -92,9 +92,12 @@ def fused_values(func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, tuple[in
 
 def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Work it out without gradients and in full precision, also under autocast."""
-    device = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        return work(*args, **kwargs)
+    kind = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device.type
+    with torch.no_grad():
+        if not torch.is_autocast_enabled(kind):
+            return work(*args, **kwargs)
+        with torch.autocast(kind, enabled=False):
+            return work(*args, **kwargs)
 
 
 def unreadable(out: Any) -> str:
