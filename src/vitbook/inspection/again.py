@@ -256,13 +256,32 @@ class Disturbed(Run):
 
 
 class Apart(Disturbed):
-    """A later run, in which each token of a product is disturbed in one head, in turn.
+    """A later run, in which each token of a product is disturbed in half a head, in turn.
 
     What a layer does behind its product goes on with that; all else is as it was.
+
+    Args:
+        model: Any module.
+        first: Its run before.
+        sign: Of the noise; 0 disturbs nothing.
+        filled: Whether linear layers have numbers where all of a column is zero: heads that were
+            pruned in this way, and projections that start at zero, throw nothing away.
     """
 
-    def __init__(self, model: nn.Module, first: Run):
+    def __init__(self, model: nn.Module, first: Run, sign: int = 1, filled: bool = False):
         super().__init__(model, first, torch.zeros(first.N, dtype=torch.long))
+        self._sign, self._filled = sign, filled
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if self._filled and func is F.linear and not self._away and len(args) > 1:
+            x, weight, *bias = args
+            with UNWATCHED():
+                noise = self.kept.noise(*weight.shape, like=weight)
+                weight = torch.where(weight.any(dim=0), weight, noise / len(weight) ** 0.5)
+            args = x, weight, *bias
+        return super().__torch_function__(func, types, args, kwargs)
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         if place[1] == "given" and any(call.seen or call.multiplied for call in self._calls):
@@ -273,8 +292,9 @@ class Apart(Disturbed):
             rows = out.movedim(axis, 0)  # (N, ..., d), of which ... are images and heads
             heads = math.prod(rows.shape[1:-1])
             token = torch.arange(self.N, device=out.device)
-            size = out.abs().amax() + 1e-3
-            noise = self.kept.noise(self.N, rows.shape[-1], like=out) * size
+            half = torch.arange(rows.shape[-1], device=out.device) * 2 >= rows.shape[-1]
+            noise = self.kept.noise(self.N, rows.shape[-1], like=out) * self._sign
+            noise *= (out.abs().amax() + 1e-3) * (half == (token // heads % 2)[:, None])
             turned = rows.reshape(self.N, heads, -1).clone()
             turned[token, token % heads] += noise
             rows.copy_(turned.view_as(rows))

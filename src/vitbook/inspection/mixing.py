@@ -34,6 +34,11 @@ def mixers(
             model(image)
         return run
 
+    def apart(sign: int, filled: bool = True) -> Run:
+        with (run := Apart(model, first, sign, filled)):
+            model(image)
+        return run
+
     def asked(found: dict[str, str]) -> dict[str, str]:
         if layers is None:
             return found
@@ -47,9 +52,8 @@ def mixers(
     ways = all_ways(first.N).to(image.device)
     found = asked(wrong([first, *map(run, ways[1:])], ways))
     if not found:
-        with (apart := Apart(model, first)):
-            model(image)
-        return asked(thrown(first, apart))
+        suspects = asked(thrown(first, [apart(1, filled=False)]))
+        return suspects and asked(thrown(apart(0), [apart(1), apart(-1)]))
     if asked(wrong([first, run(ways[0])], ways[[0, 0]])):
         return dict.fromkeys(found, RANDOM)
     first_of = next((x for x in (UNTOLD, {MOVES}) if x & {*found.values()}), {*found.values()})
@@ -106,16 +110,15 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
     return found
 
 
-def thrown(first: Run, apart: Run) -> dict[str, str]:
-    """The layers that give some tokens as before where one head of their product is another."""
+def thrown(first: Run, apart: list[Run]) -> dict[str, str]:
+    """The layers that give some tokens as before where half a head of their product is another."""
     found = {}
     for layer, what, number in first.passed:
         gave = (layer, "gave", number)
-        if what == "product" and gave in first.passed and gave in apart.passed:
-            moved = (first.passed[gave].numbers != apart.passed[gave].numbers).any(dim=1)
-            matrices = [x for x in first.modules[layer].parameters() if x.ndim > 1]
-            full = all(x.any() for x in matrices)  # a projection may start at zero
-            if not moved.all() and (moved.any() or full):
+        if what == "product" and all(gave in run.passed for run in (first, *apart)):
+            before = first.passed[gave].numbers
+            moved = [(run.passed[gave].numbers != before).any(dim=1) for run in apart]
+            if not torch.stack(moved).any(dim=0).all():
                 found[layer] = THROWN
     return found
 

@@ -119,6 +119,7 @@ class Watch(TorchFunctionMode):
         self._times: Counter[str] = Counter()
         self._products: Counter[str] = Counter()
         self._why: dict[str, str] = {}  # layers whose softmax was no map
+        self._around: set[str] = set()  # modules that ran when a map was seen
         self._away = False  # what runs now is ours, not the model's
         self._softmaxes = 0  # of calls that still run
         self._owned = 0  # calls that still run, of layers that say their weights
@@ -154,8 +155,9 @@ class Watch(TorchFunctionMode):
         self._passes += not self._calls
         self.ran[name] = module
         x = args[0] if args and isinstance(args[0], Tensor) else None
-        self._calls.append(Call(name, module, name in self._own, may_be_native(module), x))
-        self._owned += name in self._own
+        own = name in self._own and not (x is not None and x.ndim == 4 and is_model(module))
+        self._calls.append(Call(name, module, own, may_be_native(module), x))
+        self._owned += own
 
     def _hide(self, module: nn.Module) -> None:
         """What a plain module calls need not be seen, if its tensors are no kind of their own."""
@@ -209,7 +211,10 @@ class Watch(TorchFunctionMode):
         if not _runs_backwards():
             why = unreadable(out)
             if not why:
-                return self._see(func, args, kwargs, out)
+                seen = self._see(func, args, kwargs, out)
+                if kwargs.get("out") is out is not seen:  # the model goes on with it
+                    out.copy_(seen)
+                return out if kwargs.get("out") is out else seen
             self.doubts[self._layer().name] = why
         return out
 
@@ -356,6 +361,7 @@ class Watch(TorchFunctionMode):
         self._times[name] += 1
         label = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
         self.maps[label] = weights()
+        self._around |= {name, *(outer.name for outer in self._calls)}
         call.seen.append((label, values))
 
     # --- doubts --------------------------------------------------------------------------------
@@ -379,7 +385,7 @@ class Watch(TorchFunctionMode):
                 "it changes its softmax before it is multiplied with values, or multiplies a part "
                 "of it, or by a function that is not read, or it is the softmax of a gate"
             )
-        elif len(call.seen) > 1:
+        elif len(call.seen) > 1 and (self._calls or call.x is None or call.x.ndim != 4):
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
@@ -405,13 +411,18 @@ class Watch(TorchFunctionMode):
             if script and re.search("softmax|attention", str(module.inlined_graph)):
                 self.doubts[name] = "it is TorchScript, which runs unseen"
         layers = {label.partition("#")[0] for label in self.maps}
+        for name, module in self.modules.items():
+            if attends_by_name(module) and type(module).__call__ is not nn.Module.__call__:
+                holders = (x for x in parents(name) if x in self.ran)
+                if name not in self.ran and next(holders, None) not in layers:
+                    self.doubts[name] = "its class has a __call__ of its own, which runs unseen"
         within = [name for name in layers if attends_by_name(self.ran[name])]
         blank = [
             name
             for name, module in self.ran.items()
             if attends_by_name(module)
             and not any(is_part(doubt, of=name) for doubt in self.doubts)
-            and not any(is_part(layer, of=name) for layer in layers)
+            and name not in self._around
             and not any(is_part(name, of=layer) for layer in within)
         ]
         for name in blank:
@@ -476,6 +487,17 @@ def may_be_native(module: nn.Module) -> bool:
 def is_part(name: str, of: str) -> bool:
     """Is the module of this name the other one, or inside it?"""
     return not of or name == of or name.startswith(of + ".")
+
+
+def is_model(module: nn.Module) -> bool:
+    """Has it a list of blocks? What it is given, if it has four axes, are images."""
+    return any(isinstance(part, (nn.ModuleList, nn.Sequential)) for part in module.children())
+
+
+def parents(name: str) -> list[str]:
+    """The names of the modules round one, the innermost first."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts) - 1, -1, -1)]
 
 
 def blocks_of(modules: dict[str, nn.Module], layers: list[str]) -> dict[str, nn.Module]:
