@@ -6,14 +6,17 @@ was disturbed in the same way. Where it is not, others moved it by no attention 
 whatever does it is called; and the values of each product have to move with their tokens.
 """
 
-from itertools import product
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import combinations, product
 
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import MOVES, NUMBERS, OTHERS, THROWN, Apart, Disturbed, Run
+from vitbook.inspection.again import ASKED, MOVES, NUMBERS, OTHERS, THROWN, Apart, Begun, Disturbed, Held, Run, Seen
 from vitbook.inspection.recorder import is_part
 
+SOME = 0.1  # of the tokens
 STILL = 1e-5  # how far a token may move, against those that were disturbed
 RANDOM = "gives something else when it runs again and nothing is disturbed"
 NAN = "gives numbers that are none (nan or inf) where its tokens are disturbed"
@@ -34,6 +37,11 @@ def mixers(
             model(image)
         return run
 
+    def begun(way: Tensor) -> Begun:
+        with suppress(Seen), (run := Begun(model, first, way)):
+            model(image)
+        return run
+
     def apart(sign: int, filled: bool = True) -> Run:
         with (run := Apart(model, first, sign, filled)):
             model(image)
@@ -51,6 +59,14 @@ def mixers(
 
     ways = all_ways(first.N).to(image.device)
     found = asked(wrong([first, *map(run, ways[1:])], ways))
+    if not found and layers is None:
+        found = mixed_before([begun(way) for way in ways], ways)
+    if not found and image.is_floating_point():
+        found = {}
+        for other in halves(image):
+            with (held := Held(model, first)):
+                model(other)
+            found |= asked(dict.fromkeys(crossed(first, held), ASKED))
     if not found:
         suspects = asked(thrown(first, [apart(1, filled=False)]))
         return suspects and asked(thrown(apart(0), [apart(1), apart(-1)]))
@@ -110,6 +126,43 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
     return found
 
 
+def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
+    """Where more tokens than were added depend on more than one patch: layer -> what."""
+    found: dict[str, str] = {}
+    pairs = torch.tensor(list(combinations(range(len(runs)), 2)), device=ways.device).T
+    for place, (first, patches) in runs[0].come.items():
+        those = [run.come[place][0].numbers for run in runs if place in run.come]
+        if not patches or len(those) < len(runs) or any(x.shape != those[0].shape for x in those):
+            continue
+        x = torch.stack(those)  # (runs, N, 8)
+        alike = ways[pairs[0], :patches] == ways[pairs[1], :patches]  # (pairs, patches)
+        apart = [_differ(x[j], x[i], x, first.eps) for i, j in pairs.T.tolist()]  # (N,) each
+        against = torch.stack(apart).T.double() @ alike.double()  # (N, patches)
+        if (against > 0).all(dim=1).sum() > max(len(against) - patches, 0):
+            found.setdefault(first.layer, MOVES)
+    return found
+
+
+def halves(image: Tensor) -> Iterator[Tensor]:
+    """The image with noise in its upper half, and with noise in its left half."""
+    generator = torch.Generator().manual_seed(image.shape[-1])  # perhaps images were drawn with 0
+    noise = 2 * torch.randn(image.shape, generator=generator).to(image)
+    for axis in (-2, -1):
+        where = torch.arange(image.shape[axis], device=image.device) < image.shape[axis] // 2
+        yield image + noise * (where[:, None] if axis == -2 else where)
+
+
+def crossed(first: Run, held: Run) -> list[str]:
+    """The layers whose queries move with other pixels than their keys, all attention held."""
+    found = []
+    for (layer, what, number), was in first.asked.items():
+        now = held.asked.get((layer, what, number), was)
+        queries, keys = ((x != y).any(dim=1) for x, y in zip(was, now, strict=True))
+        if keys.any() and (queries != keys).double().mean() > SOME:
+            found.append(layer)
+    return found
+
+
 def thrown(first: Run, apart: list[Run]) -> dict[str, str]:
     """The layers that give some tokens as before where half a head of their product is another."""
     found = {}
@@ -128,11 +181,16 @@ def _depends(x: Tensor, alike: Tensor, eps: float) -> bool:
     then = x.gather(0, alike[..., None].expand_as(x))
     if x.equal(then):
         return False
-    moved = (x - x[0]).abs().amax(dim=2)  # (runs, N)
+    differ = [_differ(now, before, x, eps) for now, before in zip(x, then, strict=True)]
+    return bool(x[0].isfinite().all() and torch.stack(differ).any())
+
+
+def _differ(now: Tensor, before: Tensor, x: Tensor, eps: float) -> Tensor:
+    """Which tokens (N, 8) differ in two runs, by more than rounding, of all runs (runs, N, 8)?"""
+    moved = (now - x[0]).abs().amax()
     # one unit where a unit is coarse: 16 of bfloat16 are an eighth, more than what is looked for
     rounding = min(16 * eps, max(eps, 1e-5)) * x[0].abs().amax()
-    still = (x - then).abs().amax(dim=2) <= (STILL * moved.amax(1, keepdim=True)).maximum(rounding)
-    return bool(x[0].isfinite().all()) and not still.all()
+    return ~((now - before).abs().amax(dim=1) <= (STILL * moved).maximum(rounding))
 
 
 def _stays(x: Tensor, ways: Tensor) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.inspection.again import Held, Run
+from vitbook.inspection.mixing import crossed, halves
 from vitbook.inspection.recording import (
     evaluated,
     listed,
@@ -93,17 +94,14 @@ def _elsewhere(model: nn.Module, image: Tensor, names: list[str], N: int) -> lis
     none (there is no residual), nothing is known.
     """
     model = getattr(model, "_orig_mod", model)
-    generator = torch.Generator().manual_seed(N)  # perhaps images were drawn with 0
-    noise = 2 * torch.randn(image.shape, generator=generator).to(image)
-    top, left = torch.zeros_like(image), torch.zeros_like(image)
-    top[..., : image.shape[-2] // 2, :] = left[..., : image.shape[-1] // 2] = 1
     found: list[str] = []
     with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
         with (first := Run(model, N, {1})):
             model(image)
-        for half in (top, left):
+        for other in halves(image):
             with (run := Held(model, first)):
-                model(image + half * noise)
+                model(other)
+            found += [name for name in names if name.partition("#")[0] in crossed(first, run)]
             moved: dict[str, Tensor] = {}
             for name in names:
                 layer, _, number = name.partition("#")

@@ -43,6 +43,7 @@ from vitbook.inspection.weights import (
 T = Tensor
 SOFTMAX = {F.softmax, torch.softmax, T.softmax, torch.special.softmax}
 ATTENTION = {F.scaled_dot_product_attention, F.multi_head_attention_forward, *SOFTMAX}
+DIVISION = {torch.div, T.div, T.__truediv__, T.true_divide, torch.true_divide, T.div_, T.__itruediv__}
 DROPOUT = {F.dropout, torch.dropout, F.alpha_dropout, torch.dropout_}
 # These have kernels of their own, which they leave while a mode watches.
 NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
@@ -77,6 +78,7 @@ class Call:
     multiplied: int = 0  # how often weights and values were multiplied in it, where it is own
     checks: list[Callable[[Tensor], bool]] = field(default_factory=list)  # of what it says
     unsaid: list[Tensor] = field(default_factory=list)  # no softmax, and perhaps weights of its own
+    sums: list[Tensor] = field(default_factory=list)  # by which it divides
     softmaxes: list[Softmax] = field(default_factory=list)
     other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
 
@@ -89,6 +91,7 @@ class Watch(TorchFunctionMode):
             several times in one pass, the later ones are called "name#2", "name#3" ...
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
         draws: The layers that drop some weights at random.
+        untested: The layers that say weights which were not seen to be multiplied with anything.
         gave: What the products gave, where verify is on: layer and the how manieth time, and the
             axis of the images.
         modules, ran: All modules of the model, and those that ran, by name.
@@ -105,6 +108,7 @@ class Watch(TorchFunctionMode):
         self.maps: dict[str, Tensor] = {}
         self.doubts: dict[str, str] = {}
         self.draws: set[str] = set()
+        self.untested: list[str] = []
         self.gave: dict[tuple[str, int], tuple[Tensor, int]] = {}
         self.ran: dict[str, nn.Module] = {}
         self.modules = {  # without what torch.compile puts round a module
@@ -278,9 +282,11 @@ class Watch(TorchFunctionMode):
                                 found = found.expand(*front, *used.shape[-2:])
                         return self._multiplied(call, found, values, out, axes)
         if self.verify and self._layer().own:
-            pairs = [(x, v) for x, v, _ in operands(func, args, kwargs) if x.ndim > 2]
+            pairs = [(x, v) for x, v, _ in operands(func, args, kwargs)]
             square = [x for x, v in pairs if x.shape[-1] == x.shape[-2] != v.shape[-1]]
             self._layer().unsaid += [x.detach().clone() for x in square]
+            divided = func in DIVISION and isinstance(args[-1], Tensor)
+            self._layer().sums += [args[-1].detach().clone()] if divided else []
         return out
 
     def _multiplied(
@@ -336,12 +342,38 @@ class Watch(TorchFunctionMode):
             why = "" if _hold(call.checks, said) else OTHERS
         if not why and self.verify and not call.multiplied:
             same = [x for x in call.unsaid if x.shape[-2:] == said.shape[-2:]]
-            why = OTHERS if same and not any(are_weights(x, said) for x in same) else ""
+            why = OTHERS if same and not any(are_weights(x, said, call.sums) for x in same) else ""
+            if not same:
+                why = OTHERS if self._lies(call, args, kwargs, out, said) else ""
         if why:
             self.doubts[label] = why
         if not isinstance(said, Tensor):
             del self.maps[label]
         return out
+
+    def _lies(self, call: Call, args: tuple, kwargs: dict, out: Any, said: Tensor) -> bool:
+        """Does a token move no row that is said to look at it, or one that never looks at it?
+
+        No product with the weights was seen. If they change with the token, that is all there is to
+        see, and it is said that nothing else was tested.
+        """
+        x = call.x
+        tokens = x is not None and isinstance(out, Tensor) and x.ndim == out.ndim == 3
+        if call.module.training or not tokens or out.shape[:2] != x.shape[:2]:
+            self.untested.append(call.name)
+            return False
+        token, other = x.shape[1] // 2, x.clone()
+        other[:, token] += torch.linspace(-1, 1, x.shape[2]).to(x) * (x.abs().amax() + 1)
+        with torch.no_grad(), torch.random.fork_rng():
+            moved = (call.module(other, *args[1:], **kwargs) != out).any(dim=2)  # (B, N)
+            again = call.module.attention_weights(other, *args[1:], **kwargs)  # type: ignore[operator]
+        looks = (said[..., token] > 1e-3).any(dim=1)
+        fixed = said.shape == again.shape and torch.equal(said, again)
+        if not fixed:
+            self.untested.append(call.name)
+        never = fixed & (said[..., token] == 0).all(dim=1)
+        never[:, token] = False
+        return bool(((looks & ~moved) | (never & moved)).any())
 
     def _layer(self) -> Call:
         """The layer that attends: the innermost with parameters (an nn.Softmax has none)."""

@@ -63,6 +63,7 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     _require_some(model, watch)
     if watch.doubts:
         warnings.warn(f"not maps of all tokens: {_doubts(watch.doubts)}", stacklevel=3)
+    _say_untested(watch)
 
 
 def attention_maps(
@@ -116,7 +117,17 @@ def attention_maps(
     maps = stacked(model, watch, images, layers)
     if verify:
         _require_whole(model, watch, images, maps, everything=layers is None)
+        _say_untested(watch)
     return torch.stack(list(maps.values()))  # (L, B, h, N, N)
+
+
+def _say_untested(watch: Watch) -> None:
+    if watch.untested:
+        warnings.warn(
+            f"{listed(watch.untested)}: what attention_weights says was not seen to be multiplied "
+            "with values, so that nothing tests whether it is what forward does",
+            stacklevel=4,
+        )
 
 
 def watch_images(model: nn.Module, images: Tensor, verify: bool = False) -> Watch:

@@ -125,8 +125,9 @@ def operands(
 
     With the axes of the keys in the values, and of the queries in what comes out.
     """
-    if func in PRODUCT:
-        a, b = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)][:2]
+    if func in PRODUCT or func is torch.baddbmm:
+        given = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+        a, b = given[func is torch.baddbmm :][:2]
         if a.ndim > 1 and b.ndim > 1:
             yield a, b, ROWS
             yield b.mT, a.mT, (-2, -1)
@@ -227,11 +228,14 @@ def sdpa_holds(
     return holds
 
 
-def are_weights(used: Tensor, said: Tensor) -> bool:
+def are_weights(used: Tensor, said: Tensor, sums: list[Tensor]) -> bool:
     """Are these the weights (B, h, N_q, N_k) that are said, perhaps to be divided by their sums?"""
+    if used.ndim == 2:  # of one image and head
+        return any(are_weights(used[None], x, sums) for x in said.flatten(0, -3)[:, None])
     total = used.sum(-1, keepdim=True)
     scaled = total.amax() - total.amin() <= 1e-2 * total.abs().amax()  # no sum is taken out later
-    ways = [used] if scaled else [used, used / total]
+    divided = any(is_close(x, total) for x in sums)
+    ways = [used / total] if divided else [used] if scaled else [used, used / total]
     return any(is_close(x, y) for x in (said, said.transpose(0, 1)) for y in ways)
 
 
