@@ -6,6 +6,7 @@ part. What the maps have to be is seen from the product itself.
 
 import copy
 import math
+import re
 import subprocess
 import sys
 import warnings
@@ -1114,6 +1115,46 @@ def test_no_images_and_layers_that_are_none_are_refused():
         attention_maps(stack(plain()), tokens()[:0])
     with pytest.raises(TypeError, match="a pattern or several, got 0"):
         attention_maps(stack(plain()), tokens(), layers=0)
+    for layers in ([0, 1], b"0.layer"):
+        with pytest.raises(
+            ValueError, match=f"as text, got {re.escape(repr(layers))}; .*'0.layer'"
+        ):
+            attention_maps(stack(plain()), tokens(), layers=layers)
+
+
+class Named(nn.ModuleDict):
+    def forward(self, x):
+        for layer in self.values():
+            x = layer(x)
+        return x
+
+
+def test_signs_in_the_names_of_modules_are_no_signs_of_ours():
+    blocks = [Block(plain()) for _ in range(3)]
+    model = Named({"a": blocks[0], "a#2": blocks[1], "[b]": blocks[2]})
+    model = all_random(nn.Sequential(model, blocks[0])).eval().double()
+    names = ["0.a.layer", "0.a#2.layer", "0.[b].layer", "0.a.layer#2"]
+    with record_attention(model) as maps:
+        model(x := tokens())
+    assert list(maps) == names
+    assert_close(attention_maps(model, x), torch.stack([*maps.values()]))
+    assert_close(attention_maps(model, x, layers=names[2]), maps[names[2]][None])
+    same = Named({"a": plain()})
+    layer = same["a"]
+    same["a#2"], same["b"] = plain(), layer
+    with record_attention(all_random(same).double()) as maps:
+        same(x)
+    assert list(maps) == ["a", "a#2", "a#2#"]
+
+
+def test_a_property_that_raises_is_no_method():
+    class Later(Open):
+        @property
+        def attention_weights(self):
+            raise RuntimeError("run forward first")
+
+    model = stack(Later(), plain())
+    assert_close(attention_maps(model, tokens())[0], model[0].layer.used[0])
 
 
 # --- models --------------------------------------------------------------------------------------

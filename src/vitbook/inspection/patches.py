@@ -63,7 +63,7 @@ def require_patches(
     N = watch.maps[names[0]].shape[-1]
     rows, columns = grid_of(N - num_prefix, (images.shape[-2], images.shape[-1]))
     first = next(name for name, weights in watch.maps.items() if weights.shape[-1] == N)
-    layer = watch.modules[first.partition("#")[0]]
+    layer = watch.modules[watch.shown[first][0]]
     moved = _moving(model, layer, images, (rows, columns), N)  # (patches + strips, N)
     patches = torch.arange(rows * columns)
     wrong = _wrong(moved[: len(patches)], num_prefix, columns)
@@ -79,7 +79,7 @@ def require_patches(
             f"the {rows} x {columns} patches, row by row: {wrong}. Their "
             "maps cannot be laid over the image; with another num_prefix, perhaps"
         )
-    if others := _elsewhere(model, images, names, N):
+    if others := _elsewhere(model, images, {name: watch.shown[name] for name in names}, N):
         raise ValueError(
             f"model ({type(model).__name__}) has layers whose tokens are other patches than those "
             f"of {names[0]!r}: {listed(others)}. With layers=..., those alone that see one image"
@@ -87,7 +87,9 @@ def require_patches(
     return rows, columns
 
 
-def _elsewhere(model: nn.Module, image: Tensor, names: list[str], N: int) -> list[str]:
+def _elsewhere(
+    model: nn.Module, image: Tensor, names: dict[str, tuple[str, int]], N: int
+) -> list[str]:
     """The layers whose tokens follow other pixels than those of the first one.
 
     All attention is held, so that tokens follow their own pixels in all layers; where they follow
@@ -101,15 +103,15 @@ def _elsewhere(model: nn.Module, image: Tensor, names: list[str], N: int) -> lis
         for other in halves(image):
             with (run := Held(model, first)):
                 model(other)
-            found += [name for name in names if name.partition("#")[0] in crossed(first, run)]
+            crosses = crossed(first, run)
+            found += [name for name, (layer, _) in names.items() if layer in crosses]
             moved: dict[str, Tensor] = {}
-            for name in names:
-                layer, _, number = name.partition("#")
-                place = (layer, "product", int(number or 1))
+            for name, (layer, number) in names.items():
+                place = (layer, "product", number)
                 if place in first.passed and place in run.passed:
                     apart = first.passed[place].numbers - run.passed[place].numbers
                     moved[name] = apart.abs().amax(dim=1)
-            own = moved.get(names[0], torch.zeros(N).to(image))
+            own = moved.get(next(iter(names)), torch.zeros(N).to(image))
             still = own <= NOTHING * own.max()
             found += [n for n, far in moved.items() if far[still].sum() > ELSEWHERE * far.sum()]
     return list(dict.fromkeys(found))

@@ -89,6 +89,7 @@ class Watch(TorchFunctionMode):
     Attributes:
         maps: Layer name -> weights, in the order in which they were seen. Where a layer attends
             several times in one pass, the later ones are called "name#2", "name#3" ...
+        shown: The name of each map -> the layer, and the how manieth time.
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
         draws: The layers that drop some weights at random.
         untested: The layers that say weights which were not seen to be multiplied with anything.
@@ -106,6 +107,7 @@ class Watch(TorchFunctionMode):
         super().__init__()
         self.verify, self.rough = verify, rough
         self.maps: dict[str, Tensor] = {}
+        self.shown: dict[str, tuple[str, int]] = {}
         self.doubts: dict[str, str] = {}
         self.draws: set[str] = set()
         self.untested: list[str] = []
@@ -392,6 +394,9 @@ class Watch(TorchFunctionMode):
             )
         self._times[name] += 1
         label = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
+        while label != name and label in self.modules:  # which is called so
+            label += "#"
+        self.shown[label] = name, self._times[name]
         self.maps[label] = weights()
         self._around |= {name, *(outer.name for outer in self._calls)}
         call.seen.append((label, values))
@@ -442,7 +447,7 @@ class Watch(TorchFunctionMode):
             script = isinstance(module, torch.jit.ScriptModule)
             if script and re.search("softmax|attention", str(module.inlined_graph)):
                 self.doubts[name] = "it is TorchScript, which runs unseen"
-        layers = {label.partition("#")[0] for label in self.maps}
+        layers = {self.shown[label][0] for label in self.maps}
         for name, module in self.modules.items():
             if attends_by_name(module) and type(module).__call__ is not nn.Module.__call__:
                 holders = (x for x in parents(name) if x in self.ran)

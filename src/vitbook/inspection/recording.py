@@ -154,7 +154,7 @@ def _require_whole(
     one = images[:1] if images.ndim == 4 else images
     batch = {len(one), one.shape[1]} if one.ndim == 3 else {1}
     N = next(iter(maps.values())).shape[-1]
-    names = [name.partition("#")[0] for name in maps]
+    names = [watch.shown[label][0] for label in maps]
     if dropped := sorted(watch.draws & set(names)):
         raise ValueError(
             f"model ({kind}) drops weights of {listed(dropped)} at random in evaluation mode, too"
@@ -281,7 +281,12 @@ def stacked(
         raise TypeError(f"layers must be a pattern or several, got {layers!r}")
     wanted = ["*"] if layers is None else [layers] if isinstance(layers, str) else list(layers)
     seen = {**watch.maps, **watch.doubts}
-    names = [name for name in seen if any(fnmatchcase(name, pattern) for pattern in wanted)]
+    if not all(isinstance(pattern, str) for pattern in wanted):
+        raise ValueError(
+            f"layers must hold names of layers, or patterns of them, as text, got {layers!r}; seen "
+            f"were {listed(list(seen))}"
+        )
+    names = [n for n in seen if any(n == x or fnmatchcase(n, x) for x in wanted)]
     if not names:
         raise ValueError(f"layers must match some of {listed(list(seen))}; got {layers!r}")
     doubts: dict[str, str] = {}
