@@ -95,13 +95,14 @@ def _elsewhere(model: nn.Module, image: Tensor, names: list[str], N: int) -> lis
     """
     model = getattr(model, "_orig_mod", model)
     found: list[str] = []
+    runs: list[Run] = []
     with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
         with (first := Run(model, N, {1})):
             model(image)
         for other in halves(image):
             with (run := Held(model, first)):
                 model(other)
-            found += [name for name in names if name.partition("#")[0] in crossed(first, run)]
+            runs.append(run)
             moved: dict[str, Tensor] = {}
             for name in names:
                 layer, _, number = name.partition("#")
@@ -112,6 +113,8 @@ def _elsewhere(model: nn.Module, image: Tensor, names: list[str], N: int) -> lis
             own = moved.get(names[0], torch.zeros(N).to(image))
             still = own <= NOTHING * own.max()
             found += [n for n, far in moved.items() if far[still].sum() > ELSEWHERE * far.sum()]
+    others = crossed(first, runs)
+    found += [name for name in names if name.partition("#")[0] in others]
     return list(dict.fromkeys(found))
 
 
