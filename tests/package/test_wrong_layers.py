@@ -232,6 +232,10 @@ WRONG = {
         lambda: Open(after=lambda out, v: torch.cat([v[:, :, :1], out[:, :, 1:]], 2)),
         THROWN,
     ),
+    "half of each head that is zero": (
+        lambda: Open(after=lambda out, v: torch.cat([out[..., :4], 0 * out[..., 4:]], -1)),
+        THROWN,
+    ),
     "a product that is not used": (lambda: Open(after=lambda out, v: v), THROWN),
     "a norm over all tokens": (lambda: nn.LayerNorm((N, D)), MOVES),
     "noise": (lambda: Parts(lambda x: torch.randn_like(x)), "draws at random"),
@@ -376,8 +380,8 @@ UNSEEN = {
         MOVES,
     ),
     "as many slots as tokens": (between(lambda: Other(slots)), STRANGE),
-    "called by keyword": (by(lambda x: x, lambda x: x, keyword=True), MIXED),
-    "called with a tuple": (by(lambda x: x[0], lambda x: (x, 1)), MIXED),
+    "called by keyword": (by(lambda x: x, lambda x: x, keyword=True), MOVES),
+    "called with a tuple": (by(lambda x: x[0], lambda x: (x, 1)), MOVES),
     "the last layer, called with a grid": (
         lambda: all_random(Rows(Block(GridOpen(conv)))).eval().double(),
         MOVES,
@@ -994,11 +998,233 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_that_names_it(name):
         attention_maps(stack(plain(), build(), plain()), tokens())
 
 
-def test_a_projection_that_starts_at_zero_throws_nothing_away():
+@pytest.mark.parametrize("pruned", [slice(8), slice(4, 20), slice(None)])  # a head, halves, all
+def test_columns_of_a_projection_that_are_zero_throw_nothing_away(pruned):
     model = stack(plain(), plain(), plain())
     expected = attention_maps(model, x := tokens())
-    torch.nn.init.zeros_(model[2].layer.proj.weight)
+    torch.nn.init.zeros_(model[2].layer.proj.weight[:, pruned])
     assert_close(attention_maps(model, x), expected)
+
+
+def neighbours(x):
+    return (x + x.roll(1, 1)) / 2
+
+
+def test_what_a_model_does_before_its_first_layer_moves_no_token_unseen():
+    images = torch.randn(B, 3, *SIZE)
+    for number in (0, 4):  # registers
+        arrange = lambda x, r: torch.cat([r[:, :number], x], 1)  # noqa: B023, E731
+        honest = all_random(Tokens(arrange)).eval()
+        assert attention_maps(honest, images).shape == (2, B, H, N + number, N + number)
+        for mix in (neighbours, conv):
+            model = all_random(Tokens(lambda x, r: arrange(mix(x), r))).eval()  # noqa: B023
+            with pytest.raises(ValueError, match=f"'Tokens.forward' {MOVES}"):
+                attention_maps(model, images)
+
+
+def test_a_mixing_at_the_end_of_the_last_block_is_seen_however_it_is_called():
+    images = torch.randn(B, D, 3, 4)
+    for forms in ((lambda x: x, lambda x: x), (lambda x: x["x"], lambda x: {"x": x})):
+        model = Grid(*forms, keyword=True)
+        model.take, model.blocks[0] = lambda x: x, Takes(*forms)
+        with pytest.raises(ValueError, match=f"'blocks.1' {MOVES}"):
+            attention_maps(all_random(model).eval(), images)
+
+
+class Takes(Called):
+    def forward(self, x):
+        x = self.take(x)
+        return self.give(x + self.layer.forward(self.norm(x)))
+
+
+class Asks(nn.MultiheadAttention):
+    def __init__(self):
+        super().__init__(D, H, batch_first=True)
+
+    def forward(self, x, y):
+        return x + super().forward(x, y, y, need_weights=False)[0]
+
+
+def latents(model, x):
+    return model.asks[1](model.asks[0](model.pos.expand_as(x), x), x)
+
+
+def decoder(model, x):
+    return model.transformer(x, model.pos.expand_as(x))
+
+
+def second_view(model, x):
+    y = x.unflatten(1, (3, 4)).flip(2).flatten(1, 2)
+    x, y = (model.asks[0](z, z) for z in (x, y))
+    return model.asks[1](y, x)
+
+
+class Streams(Root):
+    def __init__(self, forward):
+        super().__init__(forward)
+        self.asks = nn.ModuleList([Asks(), Asks()])
+        self.transformer = nn.Transformer(D, H, 1, 1, D, 0.0, batch_first=True)
+
+
+@pytest.mark.parametrize("forward", [latents, decoder, second_view], ids=lambda x: x.__name__)
+def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(forward):
+    model, images = all_random(Streams(forward)).eval(), torch.randn(B, 3, *SIZE)
+    with pytest.raises(ValueError, match="has queries that are not the tokens that it takes keys"):
+        attention_maps(model, images)
+    with pytest.raises(ValueError, match="other patches than those of"):
+        find_num_prefix(model, images)
+
+
+class Windows(nn.Module):
+    """Attention along the rows of a grid, or of heads, in the model's own forward."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.patches, self.qkv, self.rows = nn.Conv2d(3, D, P, P), nn.Linear(D, 3 * D), rows
+
+    def forward(self, images):
+        x = self.qkv(self.patches(images).movedim(1, -1))  # (B, 3, 4, 3 D)
+        if not self.rows:
+            x = x.flatten(1, 2).unflatten(2, (H, -1)).transpose(1, 2)
+        return F.scaled_dot_product_attention(*x.chunk(3, -1)).flatten(1)
+
+
+def test_rows_of_a_grid_are_no_heads():
+    images = torch.randn(B, 3, *SIZE)
+    assert attention_maps(Windows(rows=False).eval(), images).shape == (1, B, H, N, N)
+    with pytest.raises(ValueError, match="heads that are windows or groups"):
+        attention_maps(Windows(rows=True).eval(), images)
+
+
+class Core(nn.Module):
+    """Attention of queries, keys and values, without parameters or with a temperature."""
+
+    def __init__(self, learns):
+        super().__init__()
+        self.heat = nn.Parameter(torch.ones(1)) if learns else 1.0
+
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q * self.heat, k, v)
+
+
+class CoreAttention(Core):
+    pass
+
+
+@pytest.mark.parametrize("learns", [False, True])
+@pytest.mark.parametrize("kind", [Core, CoreAttention])
+def test_a_core_that_is_given_heads_is_read(kind, learns):
+    core = Other(None)
+    core.mix = kind(learns)
+    model, x = stack(plain(), core, plain()), tokens()
+    q, k, _ = core.heads(model[1].norm(model[0](x)))
+    scores = q * core.mix.heat @ k.mT / math.sqrt(D // H)
+    assert_close(attention_maps(model, x)[1], scores.softmax(-1))
+
+
+class Flat(nn.Module):
+    """Layers that the model itself calls, with no module round them; it has maps of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, D, P, P)
+        self.blocks = nn.ModuleList([Open(), Open()])
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        for block in self.blocks:
+            q, k, v = block.heads(x)
+            x = x + block.proj(attend(q, k, v).transpose(1, 2).flatten(2))
+        return x
+
+    def attention_weights(self, images):
+        return [images, images]
+
+
+def test_layers_that_a_model_itself_calls_are_its_layers():
+    model, images = all_random(Flat()).eval(), torch.randn(B, 3, *SIZE)
+    q, k, _ = model.blocks[0].heads(model.patches(images).flatten(2).mT)
+    maps = attention_maps(model, images)
+    assert len(maps) == 2
+    assert_close(maps[0], soft(q, k))
+
+
+class Unseen(nn.Module):
+    """Attention in a ``__call__`` of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = Other(sigmoid)
+
+    def __call__(self, x):
+        return self.attention.forward(x)
+
+
+def test_a_class_whose_call_hides_it_is_named():
+    hidden = stack(plain(), Unseen())
+    hidden[1].layer.__class__ = type("UnseenAttention", (Unseen,), {})
+    with pytest.raises(ValueError, match=r"'1.layer': its class has a __call__ of its own"):
+        attention_maps(hidden, tokens())
+
+
+def in_place_of(q, k, v):
+    return torch.matmul(soft(q, k), v, out=torch.empty_like(v))
+
+
+def test_a_product_with_out_is_read():
+    model = stack(plain(), Other(in_place_of), plain())
+    assert attention_maps(model, tokens()).shape == (3, B, H, N, N)
+
+
+def exponential(q, k):
+    return (q @ k.mT / 3).exp()
+
+
+def divided_later(q, k, v):
+    weights = exponential(q, k)
+    return weights @ v / weights.sum(-1, keepdim=True)
+
+
+def each_alone(q, k, v):
+    weights = [
+        [soft(a, b).flip(0) for a, b in zip(*pair, strict=True)] for pair in zip(q, k, strict=True)
+    ]
+    return torch.stack(
+        [
+            torch.stack([w @ x for w, x in zip(*p, strict=True)])
+            for p in zip(weights, v, strict=True)
+        ]
+    )
+
+
+def added(q, k, v):
+    weights, zero = exponential(q, k).flatten(0, 1), torch.zeros_like(v).flatten(0, 1)
+    return torch.baddbmm(zero, weights, v.flatten(0, 1)).view_as(v)
+
+
+SAYS = {
+    "exponentials that are divided later": (exponential, divided_later),
+    "rows that stand elsewhere, head by head": (soft, each_alone),
+    "not what is added": (soft, added),
+    "a softmax where nothing is mixed": (soft, lambda q, k, v: v),
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_what_a_layer_says_is_held_against_what_it_does(name):
+    with pytest.raises(ValueError, match=f"'1.layer': {SAID}"):
+        attention_maps(stack(plain(), Speaks(*SAYS[name]), plain()), tokens())
+
+
+def test_what_a_layer_says_of_exponentials_may_be_divided_later():
+    maps = attention_maps(stack(plain(), Speaks(soft, divided_later), plain()), tokens())
+    assert_close(maps.sum(-1), torch.ones(3, B, H, N).double())
+
+
+def test_what_a_layer_says_and_nothing_can_test_is_told():
+    model = stack(plain(), Speaks(soft, pointwise), plain())
+    with pytest.warns(UserWarning, match="'1.layer': what attention_weights says was not seen"):
+        attention_maps(model, tokens())
 
 
 def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):

@@ -37,7 +37,10 @@ OTHERS = (
     "multiplies its map with values that do not follow the tokens before, one each: slots, "
     "channels, or tokens of something else"
 )
-ASKED = "has queries that are not the tokens that it takes keys and values from, but as many"
+ASKED = (
+    "has queries that are not the tokens that it takes keys and values from, but as many, or heads "
+    "that are windows or groups of tokens"
+)
 THROWN = "throws away, or replaces, rows or heads of what its map gave"
 Place = tuple[str, str, int]  # a layer, what of it, and the how manieth time
 
@@ -88,7 +91,7 @@ class Run(Watch):
 
     Attributes:
         passed: Where tokens passed, in order.
-        asked: Queries and keys (N, 8) of a product, where they were seen.
+        asked: Queries and keys (N, h, 8) of a product, where they were seen.
 
     Args:
         model: Any module.
@@ -113,7 +116,7 @@ class Run(Watch):
     ) -> Any:
         if self._calls and not self._away and (func in FUSED or func in PRODUCT):
             with UNWATCHED():
-                self._ask(func, [x for x in (*args, *(kwargs or {}).values())][:2])
+                self._ask(func, [*args, *(kwargs or {}).values()][:2])
         return super().__torch_function__(func, types, args, kwargs)
 
     def _ask(self, func: Any, pair: list[Any]) -> None:
@@ -121,9 +124,16 @@ class Run(Watch):
         q, k = pair
         axis = 0 if func is F.multi_head_attention_forward else -2
         rows = -1 if func in PRODUCT else axis
-        if isinstance(q, Tensor) and isinstance(k, Tensor) and min(q.ndim, k.ndim) > 1:
-            if q.shape[axis] == k.shape[rows] == self.N:
-                self._asks = self.kept.numbers(q, axis), self.kept.numbers(k, rows)
+        both = isinstance(q, Tensor) and isinstance(k, Tensor) and min(q.ndim, k.ndim) > 1
+        if both and q.shape[axis] == k.shape[rows] == self.N:
+            turned = k if rows == axis else k.mT
+            self._asks = self._of_heads(q, axis), self._of_heads(turned, axis)
+
+    def _of_heads(self, x: Tensor, axis: int) -> Tensor:
+        """What each token (N, h, 8) is known by in each head."""
+        x = x.movedim(axis, 0)  # where it is the first one, heads share the last one
+        x = x.reshape(self.N, -1, x.shape[-1] if axis else x[0].numel())  # (N, h, d)
+        return self.kept.numbers(x.flatten(0, 1), 0).unflatten(0, x.shape[:2])
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
         before = len(self._calls)
@@ -162,6 +172,8 @@ class Run(Watch):
             with UNWATCHED():
                 return self._make((name, "made", place[2]), rest[-1])
         x = self.kept.given.get(place)
+        if x is None and self._fed and len(rest) > 1:
+            self._give(name, place[2], _first(rest[-1] if given is None else given))
         if x is None or len(rest) < 2:
             return given
         others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
@@ -175,6 +187,15 @@ class Run(Watch):
             if out.shape[:2] == x.shape[:2]:
                 self._pass((name, "gave", place[2]), name, MOVES, out, axis)
         return given
+
+    def _give(self, name: str, number: int, out: Tensor | None) -> None:
+        """Tokens of one image that a module gave which was given none, or in another way."""
+        if out is None or not out.is_floating_point():
+            return
+        with UNWATCHED():
+            rows = out.reshape([size for size in out.shape if size != 1])
+            if rows.ndim == 2 and rows.shape[0] == self.N != rows.shape[1]:
+                self._pass((name, "gave", number), name, MOVES, rows, 0)
 
     def _make(self, place: Place, out: Tensor) -> Tensor | None:
         """Keep patches, or tokens, that a module gave, of grids the last one alone."""
@@ -270,7 +291,7 @@ class Disturbed(Run):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if func in FUSED and self._calls and not self._away:  # it need not run
-            self._ask(func, [x for x in (*args, *(kwargs or {}).values())][:2])
+            self._ask(func, [*args, *(kwargs or {}).values()][:2])
             values, axes = fused_values(func, *args, **(kwargs or {}))
             return self._attended(None, None, None, values, self._layer(), axes)
         return super().__torch_function__(func, types, args, kwargs)

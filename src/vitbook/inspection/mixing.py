@@ -13,7 +13,19 @@ from itertools import combinations, product
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import ASKED, MOVES, NUMBERS, OTHERS, THROWN, Apart, Begun, Disturbed, Held, Run, Seen
+from vitbook.inspection.again import (
+    ASKED,
+    MOVES,
+    NUMBERS,
+    OTHERS,
+    THROWN,
+    Apart,
+    Begun,
+    Disturbed,
+    Held,
+    Run,
+    Seen,
+)
 from vitbook.inspection.recorder import is_part
 
 SOME = 0.1  # of the tokens
@@ -35,6 +47,11 @@ def mixers(
     def run(way: Tensor) -> Run:
         with (run := Disturbed(model, first, way)):
             model(image)
+        return run
+
+    def hold(other: Tensor) -> Run:
+        with (run := Held(model, first)):
+            model(other)
         return run
 
     def begun(way: Tensor) -> Begun:
@@ -62,11 +79,7 @@ def mixers(
     if not found and layers is None:
         found = mixed_before([begun(way) for way in ways], ways)
     if not found and image.is_floating_point():
-        found = {}
-        for other in halves(image):
-            with (held := Held(model, first)):
-                model(other)
-            found |= asked(dict.fromkeys(crossed(first, held), ASKED))
+        found = asked(dict.fromkeys(crossed(first, list(map(hold, halves(image)))), ASKED))
     if not found:
         suspects = asked(thrown(first, [apart(1, filled=False)]))
         return suspects and asked(thrown(apart(0), [apart(1), apart(-1)]))
@@ -144,22 +157,35 @@ def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
 
 
 def halves(image: Tensor) -> Iterator[Tensor]:
-    """The image with noise in its upper half, and with noise in its left half."""
+    """The image with noise in its upper half, and with noise in its left half.
+
+    Of tokens (B, N, D) or (N, B, D), in half of their width.
+    """
     generator = torch.Generator().manual_seed(image.shape[-1])  # perhaps images were drawn with 0
     noise = 2 * torch.randn(image.shape, generator=generator).to(image)
-    for axis in (-2, -1):
+    for axis in (-2, -1)[image.ndim < 4 :]:
         where = torch.arange(image.shape[axis], device=image.device) < image.shape[axis] // 2
         yield image + noise * (where[:, None] if axis == -2 else where)
 
 
-def crossed(first: Run, held: Run) -> list[str]:
-    """The layers whose queries move with other pixels than their keys, all attention held."""
+def crossed(first: Run, held: list[Run]) -> list[str]:
+    """The layers whose queries, or heads, move with other pixels than their keys.
+
+    All attention is held.
+    """
     found = []
-    for (layer, what, number), was in first.asked.items():
-        now = held.asked.get((layer, what, number), was)
-        queries, keys = ((x != y).any(dim=1) for x, y in zip(was, now, strict=True))
-        if keys.any() and (queries != keys).double().mean() > SOME:
-            found.append(layer)
+    for place, was in first.asked.items():
+        moved = []
+        for now in (run.asked[place] for run in held if place in run.asked):
+            pairs = list(zip(was, now, strict=True))
+            if all(x.shape == y.shape for x, y in pairs):
+                moved.append([(x != y).any(dim=2) for x, y in pairs])  # (N, h) each
+        if len(moved) == len(held) and any(keys.any() for _, keys in moved):
+            alive = torch.stack([keys for _, keys in moved]).flatten(0, 1).any(dim=0)  # heads
+            apart = [keys[:, alive] != keys[:, alive].any(dim=1, keepdim=True) for _, keys in moved]
+            apart += [queries.any(dim=1) != keys.any(dim=1) for queries, keys in moved]
+            if max(float(x.double().mean()) for x in apart) > SOME:
+                found.append(place[0])
     return found
 
 

@@ -97,14 +97,14 @@ def _elsewhere(
     """
     model = getattr(model, "_orig_mod", model)
     found: list[str] = []
+    runs: list[Run] = []
     with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
         with (first := Run(model, N, {1})):
             model(image)
         for other in halves(image):
             with (run := Held(model, first)):
                 model(other)
-            crosses = crossed(first, run)
-            found += [name for name, (layer, _) in names.items() if layer in crosses]
+            runs.append(run)
             moved: dict[str, Tensor] = {}
             for name, (layer, number) in names.items():
                 place = (layer, "product", number)
@@ -114,6 +114,8 @@ def _elsewhere(
             own = moved.get(next(iter(names)), torch.zeros(N).to(image))
             still = own <= NOTHING * own.max()
             found += [n for n, far in moved.items() if far[still].sum() > ELSEWHERE * far.sum()]
+    others = crossed(first, runs)
+    found += [name for name, (layer, _) in names.items() if layer in others]
     return list(dict.fromkeys(found))
 
 

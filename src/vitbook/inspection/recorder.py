@@ -43,7 +43,7 @@ from vitbook.inspection.weights import (
 T = Tensor
 SOFTMAX = {F.softmax, torch.softmax, T.softmax, torch.special.softmax}
 ATTENTION = {F.scaled_dot_product_attention, F.multi_head_attention_forward, *SOFTMAX}
-DIVISION = {torch.div, T.div, T.__truediv__, T.true_divide, torch.true_divide, T.div_, T.__itruediv__}
+SCALING = {torch.div, T.div, T.div_, torch.true_divide, T.true_divide, torch.mul, T.mul, T.mul_}
 DROPOUT = {F.dropout, torch.dropout, F.alpha_dropout, torch.dropout_}
 # These have kernels of their own, which they leave while a mode watches.
 NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
@@ -78,7 +78,7 @@ class Call:
     multiplied: int = 0  # how often weights and values were multiplied in it, where it is own
     checks: list[Callable[[Tensor], bool]] = field(default_factory=list)  # of what it says
     unsaid: list[Tensor] = field(default_factory=list)  # no softmax, and perhaps weights of its own
-    sums: list[Tensor] = field(default_factory=list)  # by which it divides
+    sums: list[Tensor] = field(default_factory=list)  # by which it divides or multiplies
     softmaxes: list[Softmax] = field(default_factory=list)
     other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
 
@@ -151,7 +151,8 @@ class Watch(TorchFunctionMode):
     # --- modules -------------------------------------------------------------------------------
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
-        if self._calls and (type(module) in PLAIN or self.rough and isinstance(module, nn.LayerNorm)):
+        norm = self.rough and isinstance(module, nn.LayerNorm)
+        if self._calls and (norm or type(module) in PLAIN):
             if self.rough and not (self._unwatched or self._softmaxes or self._owned):
                 self._hide(module)
             return
@@ -278,16 +279,17 @@ class Watch(TorchFunctionMode):
                         self.draws |= set() if orders[0] else {call.name}
                         softmax.used = True
                         found = softmax.weights.permute(order).reshape(used.shape)
-                        if axes == ROWS and values.ndim > 2:  # one map may serve all images
-                            if used.shape[:-2] != values.shape[:-2]:
-                                front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
-                                found = found.expand(*front, *used.shape[-2:])
+                        fronts = used.shape[:-2], values.shape[:-2]
+                        if axes == ROWS and values.ndim > 2 and fronts[0] != fronts[1]:
+                            # one map may serve all images
+                            front = torch.broadcast_shapes(*fronts)
+                            found = found.expand(*front, *used.shape[-2:])
                         return self._multiplied(call, found, values, out, axes)
         if self.verify and self._layer().own:
             pairs = [(x, v) for x, v, _ in operands(func, args, kwargs)]
             square = [x for x, v in pairs if x.shape[-1] == x.shape[-2] != v.shape[-1]]
             self._layer().unsaid += [x.detach().clone() for x in square]
-            divided = func in DIVISION and isinstance(args[-1], Tensor)
+            divided = func in SCALING and isinstance(args[-1], Tensor)
             self._layer().sums += [args[-1].detach().clone()] if divided else []
         return out
 

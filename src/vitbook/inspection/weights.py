@@ -229,14 +229,13 @@ def sdpa_holds(
 
 
 def are_weights(used: Tensor, said: Tensor, sums: list[Tensor]) -> bool:
-    """Are these the weights (B, h, N_q, N_k) that are said, perhaps to be divided by their sums?"""
+    """Are these the weights (B, h, N_q, N_k) that are said, divided by their sums if those are?"""
     if used.ndim == 2:  # of one image and head
         return any(are_weights(used[None], x, sums) for x in said.flatten(0, -3)[:, None])
     total = used.sum(-1, keepdim=True)
-    scaled = total.amax() - total.amin() <= 1e-2 * total.abs().amax()  # no sum is taken out later
-    divided = any(is_close(x, total) for x in sums)
-    ways = [used / total] if divided else [used] if scaled else [used, used / total]
-    return any(is_close(x, y) for x in (said, said.transpose(0, 1)) for y in ways)
+    if any(is_close(x, total) or is_close(x, 1 / total) for x in sums):
+        used = used / total
+    return any(is_close(x, used) for x in (said, said.transpose(0, 1)))
 
 
 def is_close(a: Tensor, b: Tensor, scale: Tensor | None = None) -> bool:
