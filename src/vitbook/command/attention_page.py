@@ -189,7 +189,11 @@ def _audit(
     print("vitbook: auditing (two runs of the model for each patch) ...", file=sys.stderr)
     like = next(model.parameters())
     image, others = (normalize(x, known.mean, known.std).to(like) for x in (seen.pixels, others))
-    return audit(heatmap, model, image, others, target=options.target)
+    try:
+        return audit(heatmap, model, image, others, target=options.target)
+    except (ValueError, TypeError) as error:
+        out = "--no-audit" if options.target is None else "--no-audit instead of --target"
+        raise ValueError(f"{error}; the page can be had without the audit, by {out}") from error
 
 
 def _query(place: tuple[int, int] | None, seen: Look) -> int | None:
