@@ -859,6 +859,22 @@ def test_who_names_layers_asks_for_a_part_and_is_told_so():
     assert attention_maps(model, tokens(), layers="*.layer").shape == (2, B, H, N, N)
 
 
+@pytest.mark.parametrize(
+    ("first", "advised"), [(nn.Identity(), True), (nn.LayerNorm((N, D)), False)]
+)
+@pytest.mark.parametrize("verify", [True, False])
+def test_layers_are_advised_only_where_their_maps_can_be_had(first, advised, verify):
+    layers = plain(), nn.Sequential(OneHead()), plain()
+    for layer in layers[::2]:
+        layer.qkv = nn.Sequential(copy.deepcopy(first), layer.qkv)
+    model = stack(*layers)
+    with pytest.raises(ValueError, match="maps of different shapes") as refusal:
+        attention_maps(model, x := tokens(), verify=verify)
+    assert ("layers='*.layer') stacks" in str(refusal.value)) == advised
+    if advised:
+        assert attention_maps(model, x, layers="*.layer").shape == (2, B, H, N, N)
+
+
 class Helps(Other):
     """Its ``attention_weights`` is a part of ``forward``, with arguments of its own."""
 

@@ -305,7 +305,7 @@ def stacked(
         raise ValueError(
             f"model ({type(model).__name__}) has attention that cannot be stacked: "
             f"{'; '.join(said)}. record_attention(model) gives what was seen by name"
-            f"{_choice(kinds, seen)}"
+            f"{_choice(model, watch, images, kinds)}"
         )
     return {name: watch.maps[name] for name in names}
 
@@ -333,13 +333,28 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     return ""
 
 
-def _choice(kinds: dict[tuple[int, ...], list[str]], seen: Iterable[str]) -> str:
-    """The layers that could be stacked, as a pattern, where there is one that fits."""
+def _choice(
+    model: nn.Module, watch: Watch, images: Tensor, kinds: dict[tuple[int, ...], list[str]]
+) -> str:
+    """The layers that can be stacked, as a pattern, where there is one that fits."""
     names = max(kinds.values(), key=len, default=[])
-    pattern = _pattern(names, seen)
-    if not isinstance(pattern, str):
+    pattern = _pattern(names, {**watch.maps, **watch.doubts})
+    if not isinstance(pattern, str) or not _can_be_had(model, watch, images, names):
         return ""
     return f", and attention_maps(model, images, layers={pattern!r}) stacks {listed(names)}"
+
+
+def _can_be_had(model: nn.Module, watch: Watch, images: Tensor, names: list[str]) -> bool:
+    """Are the maps of these layers given where they are asked for alone?"""
+    watch = watch if watch.verify else watch_images(model, images, verify=True)
+    if not set(names) <= watch.maps.keys() - watch.doubts.keys():
+        return False
+    try:
+        maps = {name: watch.maps[name] for name in names}
+        _require_whole(model, watch, images, maps, everything=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _pattern(names: list[str], seen: Iterable[str]) -> str | list[str]:
