@@ -352,8 +352,8 @@ class Begun(Disturbed):
             self._come(place, place[0], patches, 1)
         self._count = M = self.kept.made[place]
         again = self.kept.given[place].clone(memory_format=torch.contiguous_format)
-        rows = self._patches(again)
-        rows += self._noise(rows[0], self._way[:M])
+        if (rows := self._patches(again)) is not None:
+            rows += self._noise(rows[0], self._way[:M])
         return again
 
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
@@ -388,7 +388,7 @@ class Apart(Disturbed):
         if self._filled and func is F.linear and not self._away and len(args) > 1:
             x, weight, *bias = args
             with UNWATCHED():
-                noise = self.kept.noise(*weight.shape, like=weight)
+                noise = self.kept.noise(len(weight), weight.shape[1], like=weight)
                 weight = torch.where(weight.any(dim=0), weight, noise / len(weight) ** 0.5)
             args = x, weight, *bias
         return super().__torch_function__(func, types, args, kwargs)
