@@ -51,8 +51,8 @@ NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttenti
 ATTENDS = re.compile(r"(?i:att(entio)?n|mh[sc]?a|multi_?head)|[A-Z][SL]A$")  # names of classes
 PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
 UNKNOWN = (
-    "no function that it calls is known to attend (one that was wrapped, or runs in a thread, is "
-    "not seen)"
+    "no function that it calls is known to attend (one that was wrapped, runs in a thread, or is "
+    "given one image and head at a time, is not seen)"
 )
 OTHERS = "what it multiplies with values are not the weights that it says"
 
@@ -382,7 +382,7 @@ class Watch(TorchFunctionMode):
         with torch.no_grad(), torch.random.fork_rng():
             moved = (call.module(other, *args[1:], **kwargs) != out).any(dim=2)  # (B, N)
             again = call.module.attention_weights(other, *args[1:], **kwargs)  # type: ignore[operator]
-        looks = (said[..., token] > 1e-3).any(dim=1)
+        looks = (said[..., token] > 0.1).any(dim=1)
         fixed = said.shape == again.shape and torch.equal(said, again)
         if not fixed:
             self.untested.append(call.name)

@@ -87,8 +87,9 @@ def attention_maps(
     to as many as were added. Where half of the image is noise, queries and keys of the same tokens
     have to move, in all heads.
 
-    Not tested: what a function does to patches before a module gives them, or to tokens where no
-    module gives or takes them any more, which is pooling; what makes the weights themselves, from
+    Not tested: what a function does to patches before a module gives them, to tokens where no
+    module gives or takes them any more, which is pooling, or to tokens of before the first layer
+    that are added behind it; what makes the weights themselves, from
     queries and keys; whether a block uses what its layer gives; less than half of a head, or values
     that were scaled or are added; two streams of as many tokens, one after the other, that do not
     ask each other; what moves tokens by less than rounding; images behind the first one that are
