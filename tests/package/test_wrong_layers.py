@@ -1038,6 +1038,40 @@ def test_what_a_model_does_before_its_first_layer_moves_no_token_unseen():
                 attention_maps(model, images)
 
 
+class Positions(nn.Module):
+    """Positions (1, N, D), of an image whose size alone matters, or of numbers."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.pos, self.table = nn.Parameter(torch.randn(1, number, D)), nn.Embedding(number, D)
+
+    def forward(self, images):
+        return self.pos + self.table(torch.arange(self.pos.shape[1]))
+
+
+class Embeds(nn.Module):
+    """Patches behind a class token, with positions from modules of their own."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.patches, self.mix = nn.Conv2d(3, D, P, P), mix
+        self.positions, self.one = Positions(N + 1), nn.Parameter(torch.randn(1, 1, D))
+
+    def forward(self, images):
+        x = self.mix(self.patches(images).flatten(2).mT)
+        x = torch.cat([self.one.expand(len(x), -1, -1), x], 1)
+        return x + self.positions(images)
+
+
+def test_positions_that_a_module_gives_are_no_patches():
+    images = torch.randn(B, 3, *SIZE)
+    model = all_random(nn.Sequential(Embeds(lambda x: x), Block(Open()), Block(Open()))).eval()
+    assert attention_maps(model, images).shape == (2, B, H, N + 1, N + 1)
+    model[0].mix = neighbours
+    with pytest.raises(ValueError, match=f"'0' {MOVES}"):
+        attention_maps(model, images)
+
+
 def test_a_mixing_at_the_end_of_the_last_block_is_seen_however_it_is_called():
     images = torch.randn(B, D, 3, 4)
     for forms in ((lambda x: x, lambda x: x), (lambda x: x["x"], lambda x: {"x": x})):

@@ -168,7 +168,9 @@ class Run(Watch):
         if len(self._calls) == before:
             return given
         place = self._open.pop()
-        if not self.passed and before > 1 and len(rest) > 1 and isinstance(rest[-1], Tensor):
+        floats = args and isinstance(args[0], Tensor) and args[0].is_floating_point()
+        given_out = len(rest) > 1 and isinstance(rest[-1], Tensor)
+        if not self.passed and before > 1 and floats and given_out:
             with UNWATCHED():
                 return self._make((name, "made", place[2]), rest[-1])
         x = self.kept.given.get(place)
@@ -352,8 +354,8 @@ class Begun(Disturbed):
             self._come(place, place[0], patches, 1)
         self._count = M = self.kept.made[place]
         again = self.kept.given[place].clone(memory_format=torch.contiguous_format)
-        rows = self._patches(again)
-        rows += self._noise(rows[0], self._way[:M])
+        if (rows := self._patches(again)) is not None:
+            rows += self._noise(rows[0], self._way[:M])
         return again
 
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
@@ -388,7 +390,7 @@ class Apart(Disturbed):
         if self._filled and func is F.linear and not self._away and len(args) > 1:
             x, weight, *bias = args
             with UNWATCHED():
-                noise = self.kept.noise(*weight.shape, like=weight)
+                noise = self.kept.noise(len(weight), weight.shape[1], like=weight)
                 weight = torch.where(weight.any(dim=0), weight, noise / len(weight) ** 0.5)
             args = x, weight, *bias
         return super().__torch_function__(func, types, args, kwargs)

@@ -23,6 +23,7 @@ from vitbook.inspection.again import (
     Begun,
     Disturbed,
     Held,
+    Place,
     Run,
     Seen,
 )
@@ -77,7 +78,11 @@ def mixers(
     ways = all_ways(first.N).to(image.device)
     found = asked(wrong([first, *map(run, ways[1:])], ways))
     if not found and layers is None:
-        found = mixed_before([begun(way) for way in ways], ways)
+        runs = [begun(way) for way in ways]
+        for place in unmoved(runs):  # positions
+            first.kept.made.pop(place)
+            runs = [begun(way) for way in ways]
+        found = mixed_before(runs, ways)
     if not found and image.is_floating_point():
         found = asked(dict.fromkeys(crossed(first, list(map(hold, halves(image)))), ASKED))
     if not found:
@@ -137,6 +142,17 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
                 found.setdefault(first.layer, OTHERS)
             had.append(x[0])
     return found
+
+
+def unmoved(runs: list[Begun]) -> list[Place]:
+    """What modules gave that is the same, whatever the patches are that came before."""
+    first, *others = (run.come for run in runs)
+    return [
+        place
+        for place, (passed, patches) in first.items()
+        if patches and place[1] == "made"
+        if all(place in come and come[place][0].numbers.equal(passed.numbers) for come in others)
+    ]
 
 
 def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from vitbook.inspection.map_checks import no_weights, not_of_tokens, padded, tokens_of, with_heads
 from vitbook.inspection.weights import (
@@ -50,8 +51,8 @@ NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttenti
 ATTENDS = re.compile(r"(?i:att(entio)?n|mh[sc]?a|multi_?head)|[A-Z][SL]A$")  # names of classes
 PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
 UNKNOWN = (
-    "no function that it calls is known to attend (one that was wrapped, or runs in a thread, is "
-    "not seen)"
+    "no function that it calls is known to attend (one that was wrapped, runs in a thread, or is "
+    "given one image and head at a time, is not seen)"
 )
 OTHERS = "what it multiplies with values are not the weights that it says"
 
@@ -192,6 +193,7 @@ class Watch(TorchFunctionMode):
             if call.own:
                 return self._said(call, args, kwargs, out)
             with torch._C.DisableTorchFunction():
+                self._hand_on(call, out)
                 self._judge(call, [*args, *kwargs.values()])
             if call.native and not self.rough and not any(c.native for c in self._calls):
                 # what it gives when no mode watches: from its native kernel, the last bit too
@@ -200,6 +202,17 @@ class Watch(TorchFunctionMode):
         finally:
             self._away = False
         return None
+
+    def _hand_on(self, call: Call, out: Any) -> None:
+        """A softmax that a module gives is one of the module round it, which may multiply it."""
+        waiting = [softmax for softmax in call.softmaxes if not softmax.used]
+        if waiting and self._calls:
+            gave = [x for x in tree_leaves(out) if isinstance(x, Tensor)]
+            for softmax in waiting:
+                if any(as_used(x, softmax.weights) for x in gave):
+                    call.softmaxes.remove(softmax)
+                    self._calls[-1].softmaxes.append(softmax)
+                    self._softmaxes += 1
 
     # --- functions -----------------------------------------------------------------------------
 
@@ -219,9 +232,9 @@ class Watch(TorchFunctionMode):
             why = unreadable(out)
             if not why:
                 seen = self._see(func, args, kwargs, out)
-                if kwargs.get("out") is out is not seen:  # the model goes on with it
-                    out.copy_(seen)
-                return out if kwargs.get("out") is out else seen
+                if kwargs.get("out") is None:
+                    return seen
+                return out if seen is out else out.copy_(seen)  # the model goes on with it
             self.doubts[self._layer().name] = why
         return out
 
@@ -362,8 +375,8 @@ class Watch(TorchFunctionMode):
         see, and it is said that nothing else was tested.
         """
         x = call.x
-        tokens = x is not None and isinstance(out, Tensor) and x.ndim == out.ndim == 3
-        if call.module.training or not tokens or out.shape[:2] != x.shape[:2]:
+        tokens = isinstance(out, Tensor) and out.ndim == 3 and not call.module.training
+        if x is None or not tokens or x.ndim != 3 or out.shape[:2] != x.shape[:2]:
             self.untested.append(call.name)
             return False
         token, other = x.shape[1] // 2, x.clone()
@@ -371,7 +384,7 @@ class Watch(TorchFunctionMode):
         with torch.no_grad(), torch.random.fork_rng():
             moved = (call.module(other, *args[1:], **kwargs) != out).any(dim=2)  # (B, N)
             again = call.module.attention_weights(other, *args[1:], **kwargs)  # type: ignore[operator]
-        looks = (said[..., token] > 1e-3).any(dim=1)
+        looks = (said[..., token] > 0.1).any(dim=1)
         fixed = said.shape == again.shape and torch.equal(said, again)
         if not fixed:
             self.untested.append(call.name)
@@ -389,6 +402,8 @@ class Watch(TorchFunctionMode):
 
     def _add(self, call: Call, weights: Any, values: Tensor | None = None) -> None:
         name = call.name
+        if "#" in name:
+            raise ValueError(f"layer {name!r} must have no # in its name: it numbers later maps")
         if self._pass_of.setdefault(name, self._passes) != self._passes:
             raise RuntimeError(
                 f"layer {name!r} ran twice inside one record_attention block; "
@@ -486,7 +501,7 @@ def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
 
 def says_weights(module: nn.Module) -> bool:
     """Has it a method ``attention_weights`` that belongs to the ``forward`` it has?"""
-    method = vars(module).get("attention_weights") or getattr(type(module), "attention_weights", 0)
+    method = vars(module).get("attention_weights", getattr(type(module), "attention_weights", 0))
     if not callable(method) or not _same_arguments(module):
         return False
     if "attention_weights" in vars(module):

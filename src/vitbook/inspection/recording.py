@@ -81,23 +81,28 @@ def attention_maps(
     maps, and what these gave, have to be the same. Then the first one runs some more times (7 for
     197 tokens, 9 for 1,000), its tokens disturbed, all attention held still: no token may move
     another one; of the values that a map is multiplied with, those of the same tokens have to move,
-    at least half of them; and what a layer gives has to move with each row and each head of its
-    product. Of any two tokens it is seen whether one moves the other.
+    at least half of them; and what a layer gives has to move with each row and each half of a head
+    of its product, unless a projection has zero columns there. Of any two tokens it is seen whether
+    one moves the other. Patches that a module gives are disturbed, too: each token is given one, up
+    to as many as were added. Where half of the image is noise, queries and keys of the same tokens
+    have to move, in all heads.
 
-    Not tested: what shows in no later values and in no module that is given tokens (B, N, D), or in
-    a block a grid of them, such as a mixing before the first layer or behind the last one, also of
-    a second view of the image; what makes the weights themselves, from queries and keys; whether a
-    block uses what its layer gives; a part of a head, or values that were scaled or are added; two
-    streams of as many tokens, one after the other; what moves tokens by less than rounding; and of
-    many images, some that see each other in one half alone.
+    Not tested: what a function does to patches before a module gives them, to tokens where no
+    module gives or takes them any more, which is pooling, or to tokens of before the first layer
+    that are added behind it; what makes the weights themselves, from
+    queries and keys; whether a block uses what its layer gives; less than half of a head, or values
+    that were scaled or are added; two streams of as many tokens, one after the other, that do not
+    ask each other; what moves tokens by less than rounding; images behind the first one that are
+    treated in another way; and of many images, some that see each other in one half alone. Weights
+    that a layer says, and was not seen to multiply by, are named in a warning.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
         images: What the model takes, for a ViT (B, C, H, W).
         layers: Which layers, where not all belong together: a pattern such as "blocks.*", or
             several. The names are those of ``record_attention``. Who names layers asks for a
-            part: then tokens may be mixed between them, and inside of them only where they are
-            called with tokens (B, N, D) is it seen.
+            part: then tokens may be mixed before and between them, and inside of them only where
+            they are called with tokens (B, N, D) is it seen.
         verify: Whether the maps are held against what the model computes, as in
             ``record_attention`` and as above. Without it they are what the model showed, unchecked
             and perhaps rounded in another way, and come several times as fast for one image.
@@ -108,10 +113,13 @@ def attention_maps(
         side, both count.
 
     Raises:
-        TypeError: ``images`` is no tensor.
+        TypeError: ``images`` is no tensor, or ``layers`` holds what is no name.
         ValueError: Not all layers that attend gave a map of all tokens with the same shape; the
             weights are not those that are multiplied with the values; something else moves tokens;
             or a second run gives other tokens. The layers are named, and what would help.
+
+    Warns:
+        UserWarning: What a layer says by ``attention_weights`` could not be tested.
     """
     watch = watch_images(model, images, verify)
     maps = stacked(model, watch, images, layers)
@@ -280,6 +288,8 @@ def stacked(
     if layers is not None and not isinstance(layers, Iterable):
         raise TypeError(f"layers must be a pattern or several, got {layers!r}")
     wanted = ["*"] if layers is None else [layers] if isinstance(layers, str) else list(layers)
+    if not all(isinstance(pattern, str) for pattern in wanted):
+        raise TypeError(f"layers must be a pattern or several, got {layers!r}")
     seen = {**watch.maps, **watch.doubts}
     if not all(isinstance(pattern, str) for pattern in wanted):
         raise ValueError(
@@ -341,7 +351,7 @@ def _choice(
     pattern = _pattern(names, {**watch.maps, **watch.doubts})
     if not isinstance(pattern, str) or not _can_be_had(model, watch, images, names):
         return ""
-    return f", and attention_maps(model, images, layers={pattern!r}) stacks {listed(names)}"
+    return f", and attention_maps(model, images, layers={pattern!r}) asks for {listed(names)} alone"
 
 
 def _can_be_had(model: nn.Module, watch: Watch, images: Tensor, names: list[str]) -> bool:
