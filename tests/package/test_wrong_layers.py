@@ -870,7 +870,7 @@ def test_layers_are_advised_only_where_their_maps_can_be_had(first, advised, ver
     model = stack(*layers)
     with pytest.raises(ValueError, match="maps of different shapes") as refusal:
         attention_maps(model, x := tokens(), verify=verify)
-    assert ("layers='*.layer') stacks" in str(refusal.value)) == advised
+    assert ("layers='*.layer') asks for" in str(refusal.value)) == advised
     if advised:
         assert attention_maps(model, x, layers="*.layer").shape == (2, B, H, N, N)
 

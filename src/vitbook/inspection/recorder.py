@@ -402,8 +402,6 @@ class Watch(TorchFunctionMode):
 
     def _add(self, call: Call, weights: Any, values: Tensor | None = None) -> None:
         name = call.name
-        if "#" in name:
-            raise ValueError(f"layer {name!r} must have no # in its name: it numbers later maps")
         if self._pass_of.setdefault(name, self._passes) != self._passes:
             raise RuntimeError(
                 f"layer {name!r} ran twice inside one record_attention block; "

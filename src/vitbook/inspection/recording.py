@@ -288,8 +288,6 @@ def stacked(
     if layers is not None and not isinstance(layers, Iterable):
         raise TypeError(f"layers must be a pattern or several, got {layers!r}")
     wanted = ["*"] if layers is None else [layers] if isinstance(layers, str) else list(layers)
-    if not all(isinstance(pattern, str) for pattern in wanted):
-        raise TypeError(f"layers must be a pattern or several, got {layers!r}")
     seen = {**watch.maps, **watch.doubts}
     if not all(isinstance(pattern, str) for pattern in wanted):
         raise ValueError(
