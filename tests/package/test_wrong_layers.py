@@ -1721,3 +1721,118 @@ def test_a_little_of_the_neighbour_is_seen_where_numbers_are_coarse(dtype):
     a_little = stack(plain(), Parts(lambda x: 0.03 * x.roll(1, dims=1)), plain()).to(dtype)
     with pytest.raises(ValueError, match="mixes tokens"):
         attention_maps(a_little, tokens().to(dtype))
+
+
+class Weights(Open):
+    """Weights, given to the module round it; perhaps of one head, without an axis for it."""
+
+    def __init__(self, heads=H, change=lambda weights: weights):
+        super().__init__()
+        self.change, self.count = change, heads
+
+    def forward(self, x):
+        q, k, _ = self.qkv(x).unflatten(-1, (3, self.count, -1)).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.mT / 3).softmax(-1)
+        self.used.append(weights.detach().clone())
+        return self.change(weights if self.count > 1 else weights[:, 0])
+
+
+class Values(nn.Module):
+    def __init__(self, heads=H):
+        super().__init__()
+        self.value, self.proj, self.count = nn.Linear(D, D), nn.Linear(D, D), heads
+
+    def forward(self, x, weights):
+        v = self.value(x)
+        if self.count > 1:
+            v = v.unflatten(-1, (self.count, -1)).transpose(1, 2)
+            return self.proj((weights @ v).transpose(1, 2).flatten(2))
+        return self.proj(weights @ v)
+
+
+class InTwo(nn.Module):
+    """What makes the weights, and one or two that multiply with them."""
+
+    def __init__(self, times=1, heads=H, change=lambda weights: weights):
+        super().__init__()
+        self.weights = Weights(heads, change)
+        self.values = nn.ModuleList(Values(heads) for _ in range(times))
+
+    def forward(self, x):
+        weights = self.weights(x)
+        for values in self.values:
+            x = x + values(x, weights)
+        return x
+
+
+class Heated(Open):
+    """Its softmax stands in a module that has a learned temperature."""
+
+    def __init__(self):
+        super().__init__()
+        self.soft = Soft()
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        weights = self.soft(q @ k.mT)
+        self.used.append(weights.detach().clone())
+        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+
+
+class Soft(Temper):
+    def forward(self, scores):
+        return super().forward(scores).softmax(-1)
+
+
+class BareAttention(nn.Module):
+    """Attention without a parameter, given queries, keys and values."""
+
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+class RoundBare(Open):
+    def __init__(self):
+        super().__init__()
+        self.attention = BareAttention()
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        weights = (q @ k.mT / math.sqrt(D // H)).exp()
+        self.used.append(weights / weights.sum(-1, keepdim=True))
+        return self.proj(self.attention(q, k, v).transpose(1, 2).flatten(2))
+
+
+ELSEWHERE = {
+    "multiplied beside": lambda: InTwo(),
+    "multiplied twice, in two modules": lambda: InTwo(times=2),
+    "of one head": lambda: InTwo(heads=1),
+    "a softmax with a parameter": Heated,
+    "without a parameter": RoundBare,
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_attention_that_is_made_of_several_modules_is_read(name):
+    layers = ELSEWHERE[name](), ELSEWHERE[name]()
+    model = stack(*layers)
+    maps = attention_maps(model, tokens())
+    makers = [getattr(layer, "weights", layer) for layer in layers]
+    times = len(maps) // len(layers)
+    assert times == (2 if "twice" in name else 1)
+    assert_close(maps, torch.stack([m.used[0] for m in makers for _ in range(times)]))
+    for mix in (conv, lambda x: x.roll(1, 1)):
+        with pytest.raises(ValueError, match=MOVES):
+            attention_maps(stack(layers[0], Parts(mix), layers[1]), tokens())
+
+
+@pytest.mark.parametrize("change", [lambda w: w.tril(), lambda w: w * 0.5, lambda w: w.roll(1, 1)])
+def test_weights_that_change_on_the_way_to_another_module_are_doubted_where_they_are_made(change):
+    model = stack(plain(), InTwo(change=change), plain())
+    with pytest.raises(ValueError, match=f"'1.layer.weights'.*{CHANGED}"):
+        attention_maps(model, tokens())
+    model[1].layer.weights.change = lambda weights: weights
+    forward = model[1].layer.values[0].forward
+    model[1].layer.values[0].forward = lambda x, weights: forward(x, change(weights))
+    with pytest.raises(ValueError, match=f"'1.layer.weights'.*{CHANGED}"):
+        attention_maps(model, tokens())

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from vitbook.inspection.recorder import ROWS, Call, Watch
-from vitbook.inspection.weights import PRODUCT, fused_values
+from vitbook.inspection.weights import PRODUCT, as_used, fused_values
 
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 UNWATCHED = torch._C.DisableTorchFunction
@@ -184,11 +184,16 @@ class Run(Watch):
         out, axis = _first(rest[-1] if given is None else given), self._axis(x)
         with UNWATCHED():
             out = self._row_by_row(out)
-            if out is None or axis is None or out.ndim != 3:
+            if out is None or axis is None or out.ndim != 3 or self._are_weights(name, out):
                 return given
             if out.shape[:2] == x.shape[:2]:
                 self._pass((name, "gave", place[2]), name, MOVES, out, axis)
         return given
+
+    def _are_weights(self, name: str, out: Tensor) -> bool:
+        """Are these no tokens, but a softmax that was given to the module round this one?"""
+        around = self._calls[-1].softmaxes if self._calls else []
+        return any(name in x.givers and as_used(out, x.weights) for x in around)
 
     def _give(self, name: str, number: int, out: Tensor | None) -> None:
         """Tokens of one image that a module gave which was given none, or in another way."""

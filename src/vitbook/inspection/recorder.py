@@ -64,6 +64,8 @@ class Softmax:
     weights: Tensor
     dropped: list[Tensor] = field(default_factory=list)  # what dropout made of them
     used: bool = False
+    givers: list[str] = field(default_factory=list)  # modules that gave it to those round them
+    doubted: bool = False  # of as many keys as the first giver has tokens
 
 
 @dataclass
@@ -209,8 +211,13 @@ class Watch(TorchFunctionMode):
         if waiting and self._calls:
             gave = [x for x in tree_leaves(out) if isinstance(x, Tensor)]
             for softmax in waiting:
-                if any(as_used(x, softmax.weights) for x in gave):
+                known = (softmax.weights, *softmax.dropped)
+                if any(as_used(x, weights) for x in gave for weights in known):
                     call.softmaxes.remove(softmax)
+                    if not softmax.givers and call.x is not None:
+                        keys = softmax.weights.shape[-1]
+                        softmax.doubted = keys in tokens_of([call.x], len(call.x))
+                    softmax.givers.append(call.name)
                     self._calls[-1].softmaxes.append(softmax)
                     self._softmaxes += 1
 
@@ -289,6 +296,9 @@ class Watch(TorchFunctionMode):
                     orders = [as_used(used, x) for x in known]
                     order = next(filter(None, orders), None)
                     if order:
+                        if softmax.givers:  # the layer is the one that multiplies
+                            self._around |= set(softmax.givers)
+                            call = self._layer()
                         self.draws |= set() if orders[0] else {call.name}
                         softmax.used = True
                         found = softmax.weights.permute(order).reshape(used.shape)
@@ -441,6 +451,7 @@ class Watch(TorchFunctionMode):
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
+            self.doubts |= {x.givers[0]: why for x in softmaxes if x.doubted}
         unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in softmaxes)}
         if given and not call.seen and tokens_of(given[:1], len(given[0])) & unread:
             self.doubts[call.name] = why  # whatever its class is called
