@@ -1826,6 +1826,55 @@ def test_attention_that_is_made_of_several_modules_is_read(name):
             attention_maps(stack(layers[0], Parts(mix), layers[1]), tokens())
 
 
+def by_tokens(q, k, v):
+    """Other weights, image by image and head by head."""
+    pairs = zip(*(x.flatten(0, 1) for x in ((q @ k.mT).sigmoid() / N, v)), strict=True)
+    return torch.stack([weights @ values for weights, values in pairs]).view_as(v)
+
+
+def added_product(q, k, v):
+    weights, values = ((x.flatten(0, 1)) for x in ((q @ k.mT).sigmoid() / N, v))
+    return torch.baddbmm(torch.zeros_like(values), weights, values).view_as(v)
+
+
+LIES = {
+    "one by one": (by_tokens, True),
+    "baddbmm": (added_product, True),
+    "nothing is mixed": (lambda q, k, v: v, True),
+    "a running sum": (lambda q, k, v: v.cumsum(2), True),
+    "its neighbours": (lambda q, k, v: (v + v.roll(1, 2)) / 2, True),
+    "a mean": (lambda q, k, v: v.mean(2, keepdim=True).expand_as(v), False),
+    "a product by hand": (pointwise, False),  # which is none
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_what_a_layer_says_is_refused_or_said_to_be_confirmed_by_nothing(name):
+    mix, refused = LIES[name]
+    model = stack(plain(), SaysOther(mix), plain())
+    if refused:
+        with pytest.raises(ValueError, match=f"'1.layer'.*{SAID}"):
+            attention_maps(model, tokens())
+    else:
+        with pytest.warns(UserWarning, match="^'1.layer': .*nothing tests whether it is what forw"):
+            attention_maps(model, tokens())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.ao:DeprecationWarning")
+def test_linear_layers_that_round_all_tokens_by_the_largest_one_are_no_mixing():
+    def rounded(*layers):
+        model = nn.Sequential(*map(Block, layers)).eval()
+        return torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, torch.qint8)
+
+    model, x = rounded(plain(), plain()), tokens()[:1].float()
+    maps = attention_maps(model, x)
+    assert_close(maps, torch.stack([block.layer.used[0] for block in model]))
+    with pytest.raises(ValueError, match=MOVES):
+        attention_maps(rounded(plain(), Parts(lambda x: 0.05 * x.roll(1, 1)), plain()), x)
+    with pytest.raises(ValueError, match=THROWN):
+        attention_maps(rounded(plain(), Open(after=lambda out, v: v), plain()), x)
+
+
 @pytest.mark.parametrize("change", [lambda w: w.tril(), lambda w: w * 0.5, lambda w: w.roll(1, 1)])
 def test_weights_that_change_on_the_way_to_another_module_are_doubted_where_they_are_made(change):
     model = stack(plain(), InTwo(change=change), plain())

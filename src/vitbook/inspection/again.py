@@ -303,6 +303,15 @@ class Disturbed(Run):
             return self._attended(None, None, None, values, self._layer(), axes)
         return super().__torch_function__(func, types, args, kwargs)
 
+    def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        if not (len(rest) > 1 and rounds_together(module)):
+            return super()._leave(module, args, *rest)
+        with UNWATCHED():
+            weight, bias = module.weight().dequantize(), module.bias()  # type: ignore[operator]
+            apart = F.linear(args[0], weight, bias)
+        given = super()._leave(module, args, rest[0], apart)
+        return apart if given is None else given
+
     def _add(self, call: Call, weights: Any, values: Tensor | None = None) -> None:
         call.seen.append(("", values))  # the map is known
 
@@ -426,6 +435,15 @@ class Held(Disturbed):
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         return x if place[1] == "given" else super()._again(place, x, axis)
+
+
+def rounds_together(module: nn.Module) -> bool:
+    """Is it a linear layer that rounds all tokens by the largest of them (dynamic quantisation)?"""
+    kind = type(module)  # whose module takes long to import
+    dynamic = (
+        kind.__module__.startswith("torch.ao.nn.quantized.dynamic") and kind.__name__ == "Linear"
+    )
+    return dynamic and module.weight().is_quantized  # type: ignore[operator]
 
 
 def _tokens(call: Call, outer: Tensor | None) -> Tensor | None:

@@ -26,6 +26,7 @@ from vitbook.inspection.again import (
     Place,
     Run,
     Seen,
+    rounds_together,
 )
 from vitbook.inspection.recorder import is_part
 
@@ -76,6 +77,8 @@ def mixers(
         }
 
     ways = all_ways(first.N).to(image.device)
+    together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
+    first = run(ways[0]) if together else first
     found = asked(wrong([first, *map(run, ways[1:])], ways))
     if not found and layers is None:
         runs = [begun(way) for way in ways]
@@ -84,9 +87,12 @@ def mixers(
             runs = [begun(way) for way in ways]
         found = mixed_before(runs, ways)
     if not found and image.is_floating_point():
-        found = asked(dict.fromkeys(crossed(first, list(map(hold, halves(image)))), ASKED))
+        plain = hold(image) if together else first
+        found = asked(dict.fromkeys(crossed(plain, list(map(hold, halves(image)))), ASKED))
     if not found:
-        suspects = asked(thrown(first, [apart(1, filled=False)]))
+        suspects = asked(
+            thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
+        )
         return suspects and asked(thrown(apart(0), [apart(1), apart(-1)]))
     if asked(wrong([first, run(ways[0])], ways[[0, 0]])):
         return dict.fromkeys(found, RANDOM)
