@@ -1,7 +1,7 @@
 """The budgets, measured; one table each, and nothing asserts a time (``make bench``).
 
-    python -m tools.bench                  all four
-    python -m tools.bench speed pages      those of builds, speed, engine, pages that are named
+    python -m tools.bench                  all five
+    python -m tools.bench speed pages      those that are named
 
 **Builds**: cold (nothing cached), again after no change, and after a word more in the longest
 chapter. The working tree is left as it was, and the site built.
@@ -10,6 +10,10 @@ chapter. The working tree is left as it was, and the site built.
 turns in every round. The ratio is the peer's time over ours in the same round (above 1 the peer is
 slower): its median and the range of the middle two thirds. Memory: how far the peak of a fresh
 process rises above the imports (the same in each) and the model.
+
+**Maps**: processor time of ``attention_maps`` of timm's ViT-Ti/16 beside that model, unfused, with
+forward hooks that keep and stack its maps, in turns. The ratio is ours over theirs (above 1 we are
+slower). Checked maps run the model some twenty times more.
 
 **Engine**: milliseconds that the model of "Train one here" takes for an update with 32 digits, in
 Chromium and in PyTorch, one thread each, in turns. The ratio is PyTorch's time over Chromium's.
@@ -206,6 +210,58 @@ def rise_of_the_peak(library: str, size: str, mode: str) -> float:
     return (getrusage(RUSAGE_SELF).ru_maxrss - before) / unit
 
 
+def maps() -> Iterator[str]:
+    """Our maps beside those of hooks."""
+    import torch
+    from timm.models import create_model
+
+    from vitbook.inspection import attention_maps
+
+    torch.set_num_threads(1)
+    fused, unfused = (create_model("vit_tiny_patch16_224").eval() for _ in range(2))
+    layers: list[Any] = [block.attn for block in unfused.get_submodule("blocks").children()]
+    for layer in layers:
+        layer.fused_attn = False
+
+    def hooked(images: Tensor) -> Tensor:
+        kept: list[Tensor] = []
+        keep = lambda _, args, out: kept.append(out)  # noqa: E731
+        hooks = [layer.attn_drop.register_forward_hook(keep) for layer in layers]
+        with torch.no_grad():
+            unfused(images)
+        for hook in hooks:
+            hook.remove()
+        return torch.stack(kept)
+
+    runs: dict[str, Callable[[Tensor], Tensor]] = {
+        "timm unfused, hooks": hooked,
+        "ours, verify=False": lambda images: attention_maps(fused, images, verify=False),
+        "ours": lambda images: attention_maps(fused, images),
+    }
+    yield "| maps | images | ms | ratio | two thirds |\n|---|---|---|---|---|"
+    for count in (1, 8):
+        times: dict[str, list[float]] = {name: [] for name in runs}
+        images = torch.randn(count, 3, 224, 224)
+        for turn in range(-2, ROUNDS):
+            first = turn % len(runs)
+            for name in list(runs)[first:] + list(runs)[:first]:
+                start = time.process_time()
+                runs[name](images)
+                if turn >= 0:
+                    times[name].append((time.process_time() - start) * 1e3)
+        for name, taken in times.items():
+            pairs = zip(taken, times["timm unfused, hooks"], strict=True)
+            low, _, middle, _, high = quantiles([ours / theirs for ours, theirs in pairs], n=6)
+            cells = [
+                name,
+                count,
+                f"{median(taken):.1f}",
+                f"{middle:.2f}",
+                f"{low:.2f} to {high:.2f}",
+            ]
+            yield f"| {' | '.join(map(str, cells))} |"
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A browser.
@@ -298,6 +354,7 @@ def visit(browser: Browser, url: str) -> tuple[float, float]:
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "builds": builds,
     "speed": speed,
+    "maps": maps,
     "engine": engine,
     "pages": pages,
 }

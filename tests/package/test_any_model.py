@@ -103,7 +103,7 @@ REFUSED = {
     ),
     "vit_base_patch16_siglip_224": (
         {"img_size": SIZE} | TINY,
-        ("'attn_pool': 1 queries ask 24 keys", "layers='blocks.*.attn') stacks 'blocks.0.attn'"),
+        ("'attn_pool': 1 queries ask 24 keys", "layers='blocks.*.attn') asks for 'blocks.0.attn'"),
     ),
     "vit_dlittle_patch16_reg1_gap_256": (
         {"img_size": SIZE} | TINY,

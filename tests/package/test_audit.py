@@ -4,6 +4,7 @@ The judge is a model whose answer is known: it adds up the light of three patche
 """
 
 import dataclasses
+import threading
 
 import pytest
 import torch
@@ -47,7 +48,7 @@ def known(model, image):
 
 def judged(heatmap, **options):
     torch.manual_seed(1)
-    model, x = Judge().eval(), images()
+    model, x = options.pop("kind", Judge)().eval(), images()
     heatmap = heatmap(model, x[:1]) if options.pop("once", False) else heatmap
     return audit(heatmap, model, x[0], x[1:], **options)
 
@@ -82,6 +83,41 @@ def test_a_map_of_numbers_alone_has_two_controls_missing():
     assert found.missing == ("an untrained twin", "another image")
     assert "not tried" in str(found)
     assert not judged(known).missing
+
+
+class Locked(Judge):
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()  # which nothing copies
+
+
+class WithoutGradients(Judge):
+    @torch.no_grad()
+    def forward(self, x):
+        return super().forward(x)
+
+
+class Inference(Judge):
+    @torch.inference_mode()
+    def forward(self, x):
+        return super().forward(x)
+
+
+UNTRIED = {
+    Locked: "the map, against an untrained twin, as copying the model fails (cannot pickle",
+    WithoutGradients: "for comparison: the gradient, which the model does not give (element 0",
+    Inference: "for comparison: the gradient, which the model does not give (element 0",
+}
+
+
+@pytest.mark.parametrize("kind", UNTRIED)
+def test_what_a_model_does_not_allow_is_said_and_all_else_is_tried(kind):
+    found, whole = (judged(known, kind=kind) for kind in (kind, Judge))
+    names = [name for name, value, *_ in found.table() if value == "not tried"]
+    assert len(names) == 1
+    assert names[0].startswith(UNTRIED[kind])
+    assert len(found.table()) == len(whole.table())
+    assert bool(found.missing) == (kind is Locked)
 
 
 def test_the_fast_losses_are_those_of_occlusion():
@@ -138,6 +174,11 @@ def test_the_sentence_follows_from_the_rows(failed, missing, first, then):
 # --- bad input -----------------------------------------------------------------------------------
 
 
+class Nan(Judge):
+    def forward(self, x):
+        return super().forward(x) * torch.nan
+
+
 def made(heatmap=None, image=None, others=None, model=None, **options):
     x = images()
     return audit(
@@ -156,5 +197,6 @@ BAD_INPUT = [
     (lambda: made(torch.rand(5, 6)), ValueError, "makes no square patches"),
     (lambda: made(others=images()[:, :, :4]), ValueError, "of the same shape"),
     (lambda: made(image=(x := images())[0], others=x), ValueError, "the image itself"),
+    (lambda: made(model=Nan().eval()), ValueError, "answers with nan"),
     (lambda: made(target=3), ValueError, "target must be below 3"),
 ]

@@ -201,6 +201,10 @@ class Quiet(nn.Module):
         return (self.attention(x, x, x)[0] if self.looks else self.layer(x)).mean(1)
 def quiet(): model = Quiet(); model.looks = False; return model
 def bare(): model = Quiet(); model.looks = True; return model
+class Backbone(Quiet):
+    looks = True
+    def forward(self, images): return {"features": super().forward(images)}
+def backbone(): return Backbone()
 """
 SIZES = (
     "SIZES = dict(image_size=16, patch_size=4, in_channels=3, embed_dim=8, depth=1, num_heads=2)"
@@ -280,6 +284,14 @@ def test_a_model_that_is_not_known_well_enough_is_refused(
     assert expected in message(capsys, *own, "--model", *words)
     assert not (tmp_path / "look.html").exists()
     assert not (tmp_path / "it_ran").exists()
+
+
+def test_who_cannot_be_audited_is_told_that_the_page_can_be_had_without(own, tmp_path, capsys):
+    words = ["--model", f"{tmp_path}/own.py:backbone", "--num-prefix", 0, *MEANS]
+    assert run(*own, *words) == 2
+    said = "got dict; the page can be had without the audit, by --no-audit\n"
+    assert capsys.readouterr().err.endswith(said)
+    assert "Not audited." in output(capsys, *own, *words, "--no-audit")
 
 
 # --- several processes, resume

@@ -6,6 +6,7 @@ part. What the maps have to be is seen from the product itself.
 
 import copy
 import math
+import re
 import subprocess
 import sys
 import warnings
@@ -231,6 +232,10 @@ WRONG = {
         lambda: Open(after=lambda out, v: torch.cat([v[:, :, :1], out[:, :, 1:]], 2)),
         THROWN,
     ),
+    "half of each head that is zero": (
+        lambda: Open(after=lambda out, v: torch.cat([out[..., :4], 0 * out[..., 4:]], -1)),
+        THROWN,
+    ),
     "a product that is not used": (lambda: Open(after=lambda out, v: v), THROWN),
     "a norm over all tokens": (lambda: nn.LayerNorm((N, D)), MOVES),
     "noise": (lambda: Parts(lambda x: torch.randn_like(x)), "draws at random"),
@@ -375,8 +380,8 @@ UNSEEN = {
         MOVES,
     ),
     "as many slots as tokens": (between(lambda: Other(slots)), STRANGE),
-    "called by keyword": (by(lambda x: x, lambda x: x, keyword=True), MIXED),
-    "called with a tuple": (by(lambda x: x[0], lambda x: (x, 1)), MIXED),
+    "called by keyword": (by(lambda x: x, lambda x: x, keyword=True), MOVES),
+    "called with a tuple": (by(lambda x: x[0], lambda x: (x, 1)), MOVES),
     "the last layer, called with a grid": (
         lambda: all_random(Rows(Block(GridOpen(conv)))).eval().double(),
         MOVES,
@@ -854,6 +859,22 @@ def test_who_names_layers_asks_for_a_part_and_is_told_so():
     assert attention_maps(model, tokens(), layers="*.layer").shape == (2, B, H, N, N)
 
 
+@pytest.mark.parametrize(
+    ("first", "advised"), [(nn.Identity(), True), (nn.LayerNorm((N, D)), False)]
+)
+@pytest.mark.parametrize("verify", [True, False])
+def test_layers_are_advised_only_where_their_maps_can_be_had(first, advised, verify):
+    layers = plain(), nn.Sequential(OneHead()), plain()
+    for layer in layers[::2]:
+        layer.qkv = nn.Sequential(copy.deepcopy(first), layer.qkv)
+    model = stack(*layers)
+    with pytest.raises(ValueError, match="maps of different shapes") as refusal:
+        attention_maps(model, x := tokens(), verify=verify)
+    assert ("layers='*.layer') asks for" in str(refusal.value)) == advised
+    if advised:
+        assert attention_maps(model, x, layers="*.layer").shape == (2, B, H, N, N)
+
+
 class Helps(Other):
     """Its ``attention_weights`` is a part of ``forward``, with arguments of its own."""
 
@@ -993,11 +1014,267 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_that_names_it(name):
         attention_maps(stack(plain(), build(), plain()), tokens())
 
 
-def test_a_projection_that_starts_at_zero_throws_nothing_away():
+@pytest.mark.parametrize("pruned", [slice(8), slice(4, 20), slice(None)])  # a head, halves, all
+def test_columns_of_a_projection_that_are_zero_throw_nothing_away(pruned):
     model = stack(plain(), plain(), plain())
     expected = attention_maps(model, x := tokens())
-    torch.nn.init.zeros_(model[2].layer.proj.weight)
+    torch.nn.init.zeros_(model[2].layer.proj.weight[:, pruned])
     assert_close(attention_maps(model, x), expected)
+
+
+def neighbours(x):
+    return (x + x.roll(1, 1)) / 2
+
+
+def test_what_a_model_does_before_its_first_layer_moves_no_token_unseen():
+    images = torch.randn(B, 3, *SIZE)
+    for number in (0, 4):  # registers
+        arrange = lambda x, r: torch.cat([r[:, :number], x], 1)  # noqa: B023, E731
+        honest = all_random(Tokens(arrange)).eval()
+        assert attention_maps(honest, images).shape == (2, B, H, N + number, N + number)
+        for mix in (neighbours, conv):
+            model = all_random(Tokens(lambda x, r: arrange(mix(x), r))).eval()  # noqa: B023
+            with pytest.raises(ValueError, match=f"'Tokens.forward' {MOVES}"):
+                attention_maps(model, images)
+
+
+class Positions(nn.Module):
+    """Positions (1, N, D), of an image whose size alone matters, or of numbers."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.pos, self.table = nn.Parameter(torch.randn(1, number, D)), nn.Embedding(number, D)
+
+    def forward(self, images):
+        return self.pos + self.table(torch.arange(self.pos.shape[1]))
+
+
+class Embeds(nn.Module):
+    """Patches behind a class token, with positions from modules of their own."""
+
+    def __init__(self, mix):
+        super().__init__()
+        self.patches, self.mix = nn.Conv2d(3, D, P, P), mix
+        self.positions, self.one = Positions(N + 1), nn.Parameter(torch.randn(1, 1, D))
+
+    def forward(self, images):
+        x = self.mix(self.patches(images).flatten(2).mT)
+        x = torch.cat([self.one.expand(len(x), -1, -1), x], 1)
+        return x + self.positions(images)
+
+
+def test_positions_that_a_module_gives_are_no_patches():
+    images = torch.randn(B, 3, *SIZE)
+    model = all_random(nn.Sequential(Embeds(lambda x: x), Block(Open()), Block(Open()))).eval()
+    assert attention_maps(model, images).shape == (2, B, H, N + 1, N + 1)
+    model[0].mix = neighbours
+    with pytest.raises(ValueError, match=f"'0' {MOVES}"):
+        attention_maps(model, images)
+
+
+def test_a_mixing_at_the_end_of_the_last_block_is_seen_however_it_is_called():
+    images = torch.randn(B, D, 3, 4)
+    for forms in ((lambda x: x, lambda x: x), (lambda x: x["x"], lambda x: {"x": x})):
+        model = Grid(*forms, keyword=True)
+        model.take, model.blocks[0] = lambda x: x, Takes(*forms)
+        with pytest.raises(ValueError, match=f"'blocks.1' {MOVES}"):
+            attention_maps(all_random(model).eval(), images)
+
+
+class Takes(Called):
+    def forward(self, x):
+        x = self.take(x)
+        return self.give(x + self.layer.forward(self.norm(x)))
+
+
+class Asks(nn.MultiheadAttention):
+    def __init__(self):
+        super().__init__(D, H, batch_first=True)
+
+    def forward(self, x, y):
+        return x + super().forward(x, y, y, need_weights=False)[0]
+
+
+def latents(model, x):
+    return model.asks[1](model.asks[0](model.pos.expand_as(x), x), x)
+
+
+def decoder(model, x):
+    return model.transformer(x, model.pos.expand_as(x))
+
+
+def second_view(model, x):
+    y = x.unflatten(1, (3, 4)).flip(2).flatten(1, 2)
+    x, y = (model.asks[0](z, z) for z in (x, y))
+    return model.asks[1](y, x)
+
+
+class Streams(Root):
+    def __init__(self, forward):
+        super().__init__(forward)
+        self.asks = nn.ModuleList([Asks(), Asks()])
+        self.transformer = nn.Transformer(D, H, 1, 1, D, 0.0, batch_first=True)
+
+
+@pytest.mark.parametrize("forward", [latents, decoder, second_view], ids=lambda x: x.__name__)
+def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(forward):
+    model, images = all_random(Streams(forward)).eval(), torch.randn(B, 3, *SIZE)
+    with pytest.raises(ValueError, match="has queries that are not the tokens that it takes keys"):
+        attention_maps(model, images)
+    with pytest.raises(ValueError, match="other patches than those of"):
+        find_num_prefix(model, images)
+
+
+class Windows(nn.Module):
+    """Attention along the rows of a grid, or of heads, in the model's own forward."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.patches, self.qkv, self.rows = nn.Conv2d(3, D, P, P), nn.Linear(D, 3 * D), rows
+
+    def forward(self, images):
+        x = self.qkv(self.patches(images).movedim(1, -1))  # (B, 3, 4, 3 D)
+        if not self.rows:
+            x = x.flatten(1, 2).unflatten(2, (H, -1)).transpose(1, 2)
+        return F.scaled_dot_product_attention(*x.chunk(3, -1)).flatten(1)
+
+
+def test_rows_of_a_grid_are_no_heads():
+    images = torch.randn(B, 3, *SIZE)
+    assert attention_maps(Windows(rows=False).eval(), images).shape == (1, B, H, N, N)
+    with pytest.raises(ValueError, match="heads that are windows or groups"):
+        attention_maps(Windows(rows=True).eval(), images)
+
+
+class Core(nn.Module):
+    """Attention of queries, keys and values, without parameters or with a temperature."""
+
+    def __init__(self, learns):
+        super().__init__()
+        self.heat = nn.Parameter(torch.ones(1)) if learns else 1.0
+
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q * self.heat, k, v)
+
+
+class CoreAttention(Core):
+    pass
+
+
+@pytest.mark.parametrize("learns", [False, True])
+@pytest.mark.parametrize("kind", [Core, CoreAttention])
+def test_a_core_that_is_given_heads_is_read(kind, learns):
+    core = Other(None)
+    core.mix = kind(learns)
+    model, x = stack(plain(), core, plain()), tokens()
+    q, k, _ = core.heads(model[1].norm(model[0](x)))
+    scores = q * core.mix.heat @ k.mT / math.sqrt(D // H)
+    assert_close(attention_maps(model, x)[1], scores.softmax(-1))
+
+
+class Flat(nn.Module):
+    """Layers that the model itself calls, with no module round them; it has maps of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, D, P, P)
+        self.blocks = nn.ModuleList([Open(), Open()])
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        for block in self.blocks:
+            q, k, v = block.heads(x)
+            x = x + block.proj(attend(q, k, v).transpose(1, 2).flatten(2))
+        return x
+
+    def attention_weights(self, images):
+        return [images, images]
+
+
+def test_layers_that_a_model_itself_calls_are_its_layers():
+    model, images = all_random(Flat()).eval(), torch.randn(B, 3, *SIZE)
+    q, k, _ = model.blocks[0].heads(model.patches(images).flatten(2).mT)
+    maps = attention_maps(model, images)
+    assert len(maps) == 2
+    assert_close(maps[0], soft(q, k))
+
+
+class Unseen(nn.Module):
+    """Attention in a ``__call__`` of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = Other(sigmoid)
+
+    def __call__(self, x):
+        return self.attention.forward(x)
+
+
+def test_a_class_whose_call_hides_it_is_named():
+    hidden = stack(plain(), Unseen())
+    hidden[1].layer.__class__ = type("UnseenAttention", (Unseen,), {})
+    with pytest.raises(ValueError, match=r"'1.layer': its class has a __call__ of its own"):
+        attention_maps(hidden, tokens())
+
+
+def in_place_of(q, k, v):
+    return torch.matmul(soft(q, k), v, out=torch.empty_like(v))
+
+
+def test_a_product_with_out_is_read():
+    model = stack(plain(), Other(in_place_of), plain())
+    assert attention_maps(model, tokens()).shape == (3, B, H, N, N)
+
+
+def exponential(q, k):
+    return (q @ k.mT / 3).exp()
+
+
+def divided_later(q, k, v):
+    weights = exponential(q, k)
+    return weights @ v / weights.sum(-1, keepdim=True)
+
+
+def each_alone(q, k, v):
+    weights = [
+        [soft(a, b).flip(0) for a, b in zip(*pair, strict=True)] for pair in zip(q, k, strict=True)
+    ]
+    return torch.stack(
+        [
+            torch.stack([w @ x for w, x in zip(*p, strict=True)])
+            for p in zip(weights, v, strict=True)
+        ]
+    )
+
+
+def added(q, k, v):
+    weights, zero = exponential(q, k).flatten(0, 1), torch.zeros_like(v).flatten(0, 1)
+    return torch.baddbmm(zero, weights, v.flatten(0, 1)).view_as(v)
+
+
+SAYS = {
+    "exponentials that are divided later": (exponential, divided_later),
+    "rows that stand elsewhere, head by head": (soft, each_alone),
+    "not what is added": (soft, added),
+    "a softmax where nothing is mixed": (soft, lambda q, k, v: v),
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_what_a_layer_says_is_held_against_what_it_does(name):
+    with pytest.raises(ValueError, match=f"'1.layer': {SAID}"):
+        attention_maps(stack(plain(), Speaks(*SAYS[name]), plain()), tokens())
+
+
+def test_what_a_layer_says_of_exponentials_may_be_divided_later():
+    maps = attention_maps(stack(plain(), Speaks(soft, divided_later), plain()), tokens())
+    assert_close(maps.sum(-1), torch.ones(3, B, H, N).double())
+
+
+def test_what_a_layer_says_and_nothing_can_test_is_told():
+    model = stack(plain(), Speaks(soft, pointwise), plain())
+    with pytest.warns(UserWarning, match="'1.layer': what attention_weights says was not seen"):
+        attention_maps(model, tokens())
 
 
 def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
@@ -1114,6 +1391,46 @@ def test_no_images_and_layers_that_are_none_are_refused():
         attention_maps(stack(plain()), tokens()[:0])
     with pytest.raises(TypeError, match="a pattern or several, got 0"):
         attention_maps(stack(plain()), tokens(), layers=0)
+    for layers in ([0, 1], b"0.layer"):
+        with pytest.raises(
+            ValueError, match=f"as text, got {re.escape(repr(layers))}; .*'0.layer'"
+        ):
+            attention_maps(stack(plain()), tokens(), layers=layers)
+
+
+class Named(nn.ModuleDict):
+    def forward(self, x):
+        for layer in self.values():
+            x = layer(x)
+        return x
+
+
+def test_signs_in_the_names_of_modules_are_no_signs_of_ours():
+    blocks = [Block(plain()) for _ in range(3)]
+    model = Named({"a": blocks[0], "a#2": blocks[1], "[b]": blocks[2]})
+    model = all_random(nn.Sequential(model, blocks[0])).eval().double()
+    names = ["0.a.layer", "0.a#2.layer", "0.[b].layer", "0.a.layer#2"]
+    with record_attention(model) as maps:
+        model(x := tokens())
+    assert list(maps) == names
+    assert_close(attention_maps(model, x), torch.stack([*maps.values()]))
+    assert_close(attention_maps(model, x, layers=names[2]), maps[names[2]][None])
+    same = Named({"a": plain()})
+    layer = same["a"]
+    same["a#2"], same["b"] = plain(), layer
+    with record_attention(all_random(same).double()) as maps:
+        same(x)
+    assert list(maps) == ["a", "a#2", "a#2#"]
+
+
+def test_a_property_that_raises_is_no_method():
+    class Later(Open):
+        @property
+        def attention_weights(self):
+            raise RuntimeError("run forward first")
+
+    model = stack(Later(), plain())
+    assert_close(attention_maps(model, tokens())[0], model[0].layer.used[0])
 
 
 # --- models --------------------------------------------------------------------------------------
@@ -1404,3 +1721,167 @@ def test_a_little_of_the_neighbour_is_seen_where_numbers_are_coarse(dtype):
     a_little = stack(plain(), Parts(lambda x: 0.03 * x.roll(1, dims=1)), plain()).to(dtype)
     with pytest.raises(ValueError, match="mixes tokens"):
         attention_maps(a_little, tokens().to(dtype))
+
+
+class Weights(Open):
+    """Weights, given to the module round it; perhaps of one head, without an axis for it."""
+
+    def __init__(self, heads=H, change=lambda weights: weights):
+        super().__init__()
+        self.change, self.count = change, heads
+
+    def forward(self, x):
+        q, k, _ = self.qkv(x).unflatten(-1, (3, self.count, -1)).permute(2, 0, 3, 1, 4)
+        weights = (q @ k.mT / 3).softmax(-1)
+        self.used.append(weights.detach().clone())
+        return self.change(weights if self.count > 1 else weights[:, 0])
+
+
+class Values(nn.Module):
+    def __init__(self, heads=H):
+        super().__init__()
+        self.value, self.proj, self.count = nn.Linear(D, D), nn.Linear(D, D), heads
+
+    def forward(self, x, weights):
+        v = self.value(x)
+        if self.count > 1:
+            v = v.unflatten(-1, (self.count, -1)).transpose(1, 2)
+            return self.proj((weights @ v).transpose(1, 2).flatten(2))
+        return self.proj(weights @ v)
+
+
+class InTwo(nn.Module):
+    """What makes the weights, and one or two that multiply with them."""
+
+    def __init__(self, times=1, heads=H, change=lambda weights: weights):
+        super().__init__()
+        self.weights = Weights(heads, change)
+        self.values = nn.ModuleList(Values(heads) for _ in range(times))
+
+    def forward(self, x):
+        weights = self.weights(x)
+        for values in self.values:
+            x = x + values(x, weights)
+        return x
+
+
+class Heated(Open):
+    """Its softmax stands in a module that has a learned temperature."""
+
+    def __init__(self):
+        super().__init__()
+        self.soft = Soft()
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        weights = self.soft(q @ k.mT)
+        self.used.append(weights.detach().clone())
+        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+
+
+class Soft(Temper):
+    def forward(self, scores):
+        return super().forward(scores).softmax(-1)
+
+
+class BareAttention(nn.Module):
+    """Attention without a parameter, given queries, keys and values."""
+
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+class RoundBare(Open):
+    def __init__(self):
+        super().__init__()
+        self.attention = BareAttention()
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        weights = (q @ k.mT / math.sqrt(D // H)).exp()
+        self.used.append(weights / weights.sum(-1, keepdim=True))
+        return self.proj(self.attention(q, k, v).transpose(1, 2).flatten(2))
+
+
+ELSEWHERE = {
+    "multiplied beside": lambda: InTwo(),
+    "multiplied twice, in two modules": lambda: InTwo(times=2),
+    "of one head": lambda: InTwo(heads=1),
+    "a softmax with a parameter": Heated,
+    "without a parameter": RoundBare,
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_attention_that_is_made_of_several_modules_is_read(name):
+    layers = ELSEWHERE[name](), ELSEWHERE[name]()
+    model = stack(*layers)
+    maps = attention_maps(model, tokens())
+    makers = [getattr(layer, "weights", layer) for layer in layers]
+    times = len(maps) // len(layers)
+    assert times == (2 if "twice" in name else 1)
+    assert_close(maps, torch.stack([m.used[0] for m in makers for _ in range(times)]))
+    for mix in (conv, lambda x: x.roll(1, 1)):
+        with pytest.raises(ValueError, match=MOVES):
+            attention_maps(stack(layers[0], Parts(mix), layers[1]), tokens())
+
+
+def by_tokens(q, k, v):
+    """Other weights, image by image and head by head."""
+    pairs = zip(*(x.flatten(0, 1) for x in ((q @ k.mT).sigmoid() / N, v)), strict=True)
+    return torch.stack([weights @ values for weights, values in pairs]).view_as(v)
+
+
+def added_product(q, k, v):
+    weights, values = ((x.flatten(0, 1)) for x in ((q @ k.mT).sigmoid() / N, v))
+    return torch.baddbmm(torch.zeros_like(values), weights, values).view_as(v)
+
+
+LIES = {
+    "one by one": (by_tokens, True),
+    "baddbmm": (added_product, True),
+    "nothing is mixed": (lambda q, k, v: v, True),
+    "a running sum": (lambda q, k, v: v.cumsum(2), True),
+    "its neighbours": (lambda q, k, v: (v + v.roll(1, 2)) / 2, True),
+    "a mean": (lambda q, k, v: v.mean(2, keepdim=True).expand_as(v), False),
+    "a product by hand": (pointwise, False),  # which is none
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_what_a_layer_says_is_refused_or_said_to_be_confirmed_by_nothing(name):
+    mix, refused = LIES[name]
+    model = stack(plain(), SaysOther(mix), plain())
+    if refused:
+        with pytest.raises(ValueError, match=f"'1.layer'.*{SAID}"):
+            attention_maps(model, tokens())
+    else:
+        with pytest.warns(UserWarning, match="^'1.layer': .*nothing tests whether it is what forw"):
+            attention_maps(model, tokens())
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.ao:DeprecationWarning")
+def test_linear_layers_that_round_all_tokens_by_the_largest_one_are_no_mixing():
+    def rounded(*layers):
+        model = nn.Sequential(*map(Block, layers)).eval()
+        return torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, torch.qint8)
+
+    model, x = rounded(plain(), plain()), tokens()[:1].float()
+    maps = attention_maps(model, x)
+    assert_close(maps, torch.stack([block.layer.used[0] for block in model]))
+    with pytest.raises(ValueError, match=MOVES):
+        attention_maps(rounded(plain(), Parts(lambda x: 0.05 * x.roll(1, 1)), plain()), x)
+    with pytest.raises(ValueError, match=THROWN):
+        attention_maps(rounded(plain(), Open(after=lambda out, v: v), plain()), x)
+
+
+@pytest.mark.parametrize("change", [lambda w: w.tril(), lambda w: w * 0.5, lambda w: w.roll(1, 1)])
+def test_weights_that_change_on_the_way_to_another_module_are_doubted_where_they_are_made(change):
+    model = stack(plain(), InTwo(change=change), plain())
+    with pytest.raises(ValueError, match=f"'1.layer.weights'.*{CHANGED}"):
+        attention_maps(model, tokens())
+    model[1].layer.weights.change = lambda weights: weights
+    forward = model[1].layer.values[0].forward
+    model[1].layer.values[0].forward = lambda x, weights: forward(x, change(weights))
+    with pytest.raises(ValueError, match=f"'1.layer.weights'.*{CHANGED}"):
+        attention_maps(model, tokens())

@@ -22,6 +22,11 @@ from vitbook.inspection.audit import Audit, Heatmap, audit
 
 AUDITED = 14  # rows and columns of patches at most: each costs two runs of the model
 
+UNTESTED = (
+    "Not tested: pooling behind the last layer, what scales or adds values behind a map, and how "
+    "patches that overlap share pixels."
+)
+
 
 def attention_page(options: argparse.Namespace) -> None:
     """Look at one picture with any model, and write what was seen into one file."""
@@ -68,7 +73,13 @@ def attention_page(options: argparse.Namespace) -> None:
         query=query,
         even=True,
         title=f"{who} looks at {Path(name).name}",
-        notes=[*seen.notes, *_done(remarks), f"Model: {who}, {weights}.", *_named(found, names)],
+        notes=[
+            *seen.notes,
+            *_done(remarks),
+            f"Model: {who}, {weights}.",
+            *_named(found, names),
+            UNTESTED,
+        ],
         warning=RANDOM if options.random else "",
     ).save(options.out, found, audited=what)
     told = found.sentence if found else "Not audited."
@@ -189,7 +200,11 @@ def _audit(
     print("vitbook: auditing (two runs of the model for each patch) ...", file=sys.stderr)
     like = next(model.parameters())
     image, others = (normalize(x, known.mean, known.std).to(like) for x in (seen.pixels, others))
-    return audit(heatmap, model, image, others, target=options.target)
+    try:
+        return audit(heatmap, model, image, others, target=options.target)
+    except (ValueError, TypeError) as error:
+        out = "--no-audit" if options.target is None else "--no-audit instead of --target"
+        raise ValueError(f"{error}; the page can be had without the audit, by {out}") from error
 
 
 def _query(place: tuple[int, int] | None, seen: Look) -> int | None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from vitbook.inspection.recorder import ROWS, Call, Watch
-from vitbook.inspection.weights import fused_values
+from vitbook.inspection.weights import PRODUCT, as_used, fused_values
 
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 UNWATCHED = torch._C.DisableTorchFunction
@@ -36,6 +36,10 @@ MIXED = (
 OTHERS = (
     "multiplies its map with values that do not follow the tokens before, one each: slots, "
     "channels, or tokens of something else"
+)
+ASKED = (
+    "has queries that are not the tokens that it takes keys and values from, but as many, or heads "
+    "that are windows or groups of tokens"
 )
 THROWN = "throws away, or replaces, rows or heads of what its map gave"
 Place = tuple[str, str, int]  # a layer, what of it, and the how manieth time
@@ -59,10 +63,12 @@ class Kept:
     Attributes:
         given: A module -> the tokens that it was given; a product -> what it gave.
         alone: The modules all of whose tokens come by one argument.
+        made: Modules that gave nearly all tokens, or patches, before any was given N -> how many.
     """
 
     given: dict[Place, Any] = field(default_factory=dict)
     alone: set[Place] = field(default_factory=set)
+    made: dict[Place, int] = field(default_factory=dict)
     _noise: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def noise(self, rows: int, columns: int, like: Tensor) -> Tensor:
@@ -85,6 +91,7 @@ class Run(Watch):
 
     Attributes:
         passed: Where tokens passed, in order.
+        asked: Queries and keys (N, h, 8) of a product, where they were seen.
 
     Args:
         model: Any module.
@@ -101,6 +108,32 @@ class Run(Watch):
         self._times_of: Counter[tuple[str, str]] = Counter()
         self._open: list[Place] = []
         self._fed = False  # a product came
+        self.asked: dict[Place, tuple[Tensor, Tensor]] = {}
+        self._asks: tuple[Tensor, Tensor] | None = None  # rows of queries and keys, until they are
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if self._calls and not self._away and (func in FUSED or func in PRODUCT):
+            with UNWATCHED():
+                self._ask(func, [*args, *(kwargs or {}).values()][:2])
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def _ask(self, func: Any, pair: list[Any]) -> None:
+        """Keep which queries ask which keys, for the product with values that comes next."""
+        q, k = pair
+        axis = 0 if func is F.multi_head_attention_forward else -2
+        rows = -1 if func in PRODUCT else axis
+        both = isinstance(q, Tensor) and isinstance(k, Tensor) and min(q.ndim, k.ndim) > 1
+        if both and q.shape[axis] == k.shape[rows] == self.N:
+            turned = k if rows == axis else k.mT
+            self._asks = self._of_heads(q, axis), self._of_heads(turned, axis)
+
+    def _of_heads(self, x: Tensor, axis: int) -> Tensor:
+        """What each token (N, h, 8) is known by in each head."""
+        x = x.movedim(axis, 0)  # where it is the first one, heads share the last one
+        x = x.reshape(self.N, -1, x.shape[-1] if axis else x[0].numel())  # (N, h, d)
+        return self.kept.numbers(x.flatten(0, 1), 0).unflatten(0, x.shape[:2])
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
         before = len(self._calls)
@@ -135,7 +168,14 @@ class Run(Watch):
         if len(self._calls) == before:
             return given
         place = self._open.pop()
+        floats = args and isinstance(args[0], Tensor) and args[0].is_floating_point()
+        given_out = len(rest) > 1 and isinstance(rest[-1], Tensor)
+        if not self.passed and before > 1 and floats and given_out:
+            with UNWATCHED():
+                return self._make((name, "made", place[2]), rest[-1])
         x = self.kept.given.get(place)
+        if x is None and self._fed and len(rest) > 1:
+            self._give(name, place[2], _first(rest[-1] if given is None else given))
         if x is None or len(rest) < 2:
             return given
         others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
@@ -144,11 +184,45 @@ class Run(Watch):
         out, axis = _first(rest[-1] if given is None else given), self._axis(x)
         with UNWATCHED():
             out = self._row_by_row(out)
-            if out is None or axis is None or out.ndim != 3:
+            if out is None or axis is None or out.ndim != 3 or self._are_weights(name, out):
                 return given
             if out.shape[:2] == x.shape[:2]:
                 self._pass((name, "gave", place[2]), name, MOVES, out, axis)
         return given
+
+    def _are_weights(self, name: str, out: Tensor) -> bool:
+        """Are these no tokens, but a softmax that was given to the module round this one?"""
+        around = self._calls[-1].softmaxes if self._calls else []
+        return any(name in x.givers and as_used(out, x.weights) for x in around)
+
+    def _give(self, name: str, number: int, out: Tensor | None) -> None:
+        """Tokens of one image that a module gave which was given none, or in another way."""
+        if out is None or not out.is_floating_point():
+            return
+        with UNWATCHED():
+            rows = out.reshape([size for size in out.shape if size != 1])
+            if rows.ndim == 2 and rows.shape[0] == self.N != rows.shape[1]:
+                self._pass((name, "gave", number), name, MOVES, rows, 0)
+
+    def _make(self, place: Place, out: Tensor) -> Tensor | None:
+        """Keep patches, or tokens, that a module gave, of grids the last one alone."""
+        patches = self._patches(out)
+        tokens = [place for place in self.kept.made if self.kept.given[place].ndim == 3]
+        if patches is None or (tokens and out.ndim > 3):
+            return None
+        for grid in self.kept.made.keys() - tokens:
+            self.kept.made.pop(grid) if out.ndim > 3 else None
+        self.kept.made[place] = patches.shape[1]
+        self.kept.given[place] = _copy(out)
+        return None
+
+    def _patches(self, x: Tensor) -> Tensor | None:
+        """(B, M, D), D the channels of a grid (B, D, ...) or (B, ..., D), or nothing."""
+        if x.ndim < 3 or len(x) not in self.batch or not x.is_floating_point():
+            return None
+        forms = [x.flatten(1, -2)] + [x.flatten(2).mT] * (x.ndim > 3)
+        fit = [form for form in forms if self.N // 2 < form.shape[1] <= self.N]
+        return fit[0] if len(fit) == 1 else None
 
     def _row_by_row(self, x: Tensor | None) -> Tensor | None:
         """A grid of tokens in a block as (B, N, D), and all else as it is."""
@@ -175,6 +249,8 @@ class Run(Watch):
     ) -> Any:
         call = call or self._layer()
         place = self._place(call.name, "product")
+        if self._asks is not None:
+            self.asked[place], self._asks = self._asks, None
         with UNWATCHED():
             self._pass(place, call.name, MIXED, values, axes[0])
             out = self._again(place, out, axes[1])
@@ -222,9 +298,19 @@ class Disturbed(Run):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if func in FUSED and self._calls and not self._away:  # it need not run
+            self._ask(func, [*args, *(kwargs or {}).values()][:2])
             values, axes = fused_values(func, *args, **(kwargs or {}))
             return self._attended(None, None, None, values, self._layer(), axes)
         return super().__torch_function__(func, types, args, kwargs)
+
+    def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        if not (len(rest) > 1 and rounds_together(module)):
+            return super()._leave(module, args, *rest)
+        with UNWATCHED():
+            weight, bias = module.weight().dequantize(), module.bias()  # type: ignore[operator]
+            apart = F.linear(args[0], weight, bias)
+        given = super()._leave(module, args, rest[0], apart)
+        return apart if given is None else given
 
     def _add(self, call: Call, weights: Any, values: Tensor | None = None) -> None:
         call.seen.append(("", values))  # the map is known
@@ -248,21 +334,80 @@ class Disturbed(Run):
         x = x.clone()
         if x.shape[axis] == self.N:
             rows = x.movedim(axis, 0)
-            noise = self.kept.noise(self.N, rows[0].numel(), like=x)
-            wide = torch.promote_types(x.dtype, torch.float32)
-            size = torch.linalg.vector_norm(x, dtype=wide) / math.sqrt(x.numel()) + 1e-3
-            rows += ((size * SIGNS.to(size)[self._way])[:, None].to(x) * noise).view_as(rows)
+            rows += self._noise(rows, self._way)
         return x
+
+    def _noise(self, rows: Tensor, way: Tensor) -> Tensor:
+        """What disturbs tokens (N, ...), each in its way."""
+        noise = self.kept.noise(len(rows), rows[0].numel(), like=rows)
+        wide = torch.promote_types(rows.dtype, torch.float32)
+        size = torch.linalg.vector_norm(rows, dtype=wide) / math.sqrt(rows.numel()) + 1e-3
+        return ((size * SIGNS.to(size)[way])[:, None].to(rows) * noise).view_as(rows)
+
+
+class Seen(Exception):  # noqa: N818
+    """What comes first is known, and the rest of a model need not run."""
+
+
+class Begun(Disturbed):
+    """A later run, up to the first place that is given N tokens, the patches before disturbed.
+
+    Attributes:
+        come: What came to each place, and how many patches were disturbed before.
+    """
+
+    def __init__(self, model: nn.Module, first: Run, way: Tensor):
+        super().__init__(model, first, way)
+        self.come: dict[Place, tuple[Passed, int]] = {}
+        self._count = 0
+
+    def _make(self, place: Place, out: Tensor) -> Tensor | None:
+        if place not in self.kept.made:
+            return None
+        if (patches := self._patches(out)) is not None:
+            self._come(place, place[0], patches, 1)
+        self._count = M = self.kept.made[place]
+        again = self.kept.given[place].clone(memory_format=torch.contiguous_format)
+        if (rows := self._patches(again)) is not None:
+            rows += self._noise(rows[0], self._way[:M])
+        return again
+
+    def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
+        self._come(place, layer, x, axis)
+        raise Seen
+
+    def _come(self, place: Place, layer: str, x: Tensor, axis: int) -> None:
+        passed = Passed(layer, MOVES, self.kept.numbers(x, axis), torch.finfo(x.dtype).eps)
+        self.come[place] = passed, self._count
 
 
 class Apart(Disturbed):
-    """A later run, in which each token of a product is disturbed in one head, in turn.
+    """A later run, in which each token of a product is disturbed in half a head, in turn.
 
     What a layer does behind its product goes on with that; all else is as it was.
+
+    Args:
+        model: Any module.
+        first: Its run before.
+        sign: Of the noise; 0 disturbs nothing.
+        filled: Whether linear layers have numbers where all of a column is zero: heads that were
+            pruned in this way, and projections that start at zero, throw nothing away.
     """
 
-    def __init__(self, model: nn.Module, first: Run):
+    def __init__(self, model: nn.Module, first: Run, sign: int = 1, filled: bool = False):
         super().__init__(model, first, torch.zeros(first.N, dtype=torch.long))
+        self._sign, self._filled = sign, filled
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if self._filled and func is F.linear and not self._away and len(args) > 1:
+            x, weight, *bias = args
+            with UNWATCHED():
+                noise = self.kept.noise(len(weight), weight.shape[1], like=weight)
+                weight = torch.where(weight.any(dim=0), weight, noise / len(weight) ** 0.5)
+            args = x, weight, *bias
+        return super().__torch_function__(func, types, args, kwargs)
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         if place[1] == "given" and any(call.seen or call.multiplied for call in self._calls):
@@ -273,8 +418,9 @@ class Apart(Disturbed):
             rows = out.movedim(axis, 0)  # (N, ..., d), of which ... are images and heads
             heads = math.prod(rows.shape[1:-1])
             token = torch.arange(self.N, device=out.device)
-            size = out.abs().amax() + 1e-3
-            noise = self.kept.noise(self.N, rows.shape[-1], like=out) * size
+            half = torch.arange(rows.shape[-1], device=out.device) * 2 >= rows.shape[-1]
+            noise = self.kept.noise(self.N, rows.shape[-1], like=out) * self._sign
+            noise *= (out.abs().amax() + 1e-3) * (half == (token // heads % 2)[:, None])
             turned = rows.reshape(self.N, heads, -1).clone()
             turned[token, token % heads] += noise
             rows.copy_(turned.view_as(rows))
@@ -289,6 +435,15 @@ class Held(Disturbed):
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         return x if place[1] == "given" else super()._again(place, x, axis)
+
+
+def rounds_together(module: nn.Module) -> bool:
+    """Is it a linear layer that rounds all tokens by the largest of them (dynamic quantisation)?"""
+    kind = type(module)  # whose module takes long to import
+    dynamic = (
+        kind.__module__.startswith("torch.ao.nn.quantized.dynamic") and kind.__name__ == "Linear"
+    )
+    return dynamic and module.weight().is_quantized  # type: ignore[operator]
 
 
 def _tokens(call: Call, outer: Tensor | None) -> Tensor | None:

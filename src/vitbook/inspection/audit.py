@@ -62,6 +62,7 @@ class Audit:
         runner_up: The most probable of the other classes.
         rows: The numbers.
         missing: Controls that could not be tried.
+        untried: What would stand there for comparison, and could not be had.
     """
 
     target: int
@@ -69,6 +70,7 @@ class Audit:
     runner_up: int
     rows: tuple[Row, ...]
     missing: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
 
     caption = CAPTION
 
@@ -113,10 +115,12 @@ class Audit:
 
     def table(self) -> list[tuple[str, str, str, str]]:
         """Rows (name, value, floor, whether above)."""
+        without = [f"{KINDS['control']}{name}" for name in self.missing]
+        without += [f"{KINDS['reference']}{name}" for name in self.untried]
         return [
             (f"{KINDS[r.kind]}{r.name}", _short(r.value), _short(r.floor), YES_NO[r.above])
             for r in self.rows
-        ] + [(f"{KINDS['control']}{name}", "not tried", "", "") for name in self.missing]
+        ] + [(name, "not tried", "", "") for name in without]
 
     def __str__(self) -> str:
         lines = [("", "value", "floor", "above"), *self.table()]
@@ -132,6 +136,7 @@ KINDS = {
     "class": "the map, with signed losses, against ",
     "reference": "for comparison: ",
 }
+TWIN = "an untrained twin"
 YES_NO = {True: "yes", False: "no"}
 Heatmap = Callable[[nn.Module, Tensor], Tensor]
 
@@ -170,6 +175,7 @@ def audit(
 
     Raises:
         TypeError, ValueError: An argument is not what it has to be; the message names it.
+        ValueError: The model answers with nan.
 
     Source: the controls are those of Adebayo et al. 2018 (random weights), Zeiler & Fergus 2014
     (occlusion), and this course's chapter on looking at attention.
@@ -187,6 +193,8 @@ def audit(
             raise ValueError("model must answer with at least two classes")
         paints = (image.mean(dim=(2, 3), keepdim=True).expand_as(image), others[:1])
         losses = torch.stack([before - _without(model, image, p, patch_size) for p in paints])
+        if losses.isnan().all(dim=-1).any():  # of a class alone: it is ruled out
+            raise ValueError("model answers with nan, to the image or where a patch is replaced")
     target = int(before.argmax()) if target is None else require.whole("target", target, 0)
     if target >= len(before):
         raise ValueError(f"target must be below {len(before)}, the number of classes, got {target}")
@@ -231,25 +239,34 @@ def audit(
         chance("chance", "moved copies of itself", map_, moved, drops),
         control("the contrast of the pixels", [contrast]),
     ]
-    missing: tuple[str, ...] = ("an untrained twin", "another image")
+    missing: tuple[str, ...] = (TWIN, "another image")
+    untried: tuple[str, ...] = ()
     untrained: list[Tensor] = []
     if not isinstance(heatmap, Tensor):
-        twins = [shuffled_twin(model, seed + i) for i in range(3)] if twins is None else twins
+        missing = ()
+        if twins is None:
+            try:
+                twins = [shuffled_twin(model, seed + i) for i in range(3)]
+            except Exception as error:  # of a model of somebody's
+                twins, missing = [], (f"{TWIN}, as copying the model fails ({_line(error)})",)
         untrained = [_map(heatmap(twin.eval(), image)).flatten() for twin in twins]
         elsewhere = [_map(heatmap(model, other[None])).flatten() for other in others]
-        table.append(control(missing[0], untrained))
-        table.append(control(missing[1], elsewhere, unfair=elsewhere[0]))
-        missing = ()
+        table += [control(TWIN, untrained)] if untrained else []
+        table.append(control("another image", elsewhere, unfair=elsewhere[0]))
     pairs = [(loss, map_, its_loss) for loss, its_loss in zip(signed, against, strict=True)]
     table.append(lead("class", f"class {runner_up}", pairs))
-    gradient = gradient_drop(model, image, patch_size, target=target)[0].abs().double().cpu()
-    table.append(chance("reference", "the gradient", gradient.flatten(), _moved(gradient), drops))
+    try:
+        gradient = gradient_drop(model, image, patch_size, target=target)[0].abs().double().cpu()
+        row = chance("reference", "the gradient", gradient.flatten(), _moved(gradient), drops)
+        table.append(row)
+    except RuntimeError as error:  # of a forward that keeps none
+        untried = (f"the gradient, which the model does not give ({_line(error)})",)
     if grid_map.min() >= 0:
         value = _uneven(map_)
         floor = max(map(_uneven, untrained), default=0.0)
         name = "share to move until it is even, its twins' as floor"
         table.append(Row("reference", name, value, floor, value - floor))
-    return Audit(target, float(before[target].exp()), runner_up, tuple(table), missing)
+    return Audit(target, float(before[target].exp()), runner_up, tuple(table), missing, untried)
 
 
 def shuffled_twin(model: nn.Module, seed: int) -> nn.Module:
@@ -355,6 +372,10 @@ def _patch_size(image: Tensor, rows: int, columns: int) -> int:
             f"heatmap of {rows} x {columns} makes no square patches of an image of {H} x {W} pixels"
         )
     return H // rows
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()).split(". ")[0] or type(error).__name__
 
 
 def _short(number: float) -> str:

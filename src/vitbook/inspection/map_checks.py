@@ -16,6 +16,8 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
     if weights.ndim == 3:  # the first axis may be anything
         tokens |= tokens_of(given, -1)
     Nq, Nk = weights.shape[-2:]
+    if weights.ndim == 4:  # heads that were made outside, (B, h, N, d)
+        tokens |= {Nq for x in given if x.ndim == 4 and x.shape[1:3] == weights.shape[1:3]}
     width = values.shape[-1] if values is not None else 0
     if not tokens & {Nq, Nk}:
         if tokens & {width, *weights.shape[1:-2]}:
@@ -24,7 +26,10 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
                 "heads, or tokens that it makes itself"
             )
         if strict:
-            return f"its {Nq} x {Nk} weights are not of its {count} tokens"
+            return (
+                f"its {Nq} x {Nk} weights are not of its {count} tokens, where the last axis is "
+                "that of channels"
+            )
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
         return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
     return ""

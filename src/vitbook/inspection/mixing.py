@@ -6,14 +6,31 @@ was disturbed in the same way. Where it is not, others moved it by no attention 
 whatever does it is called; and the values of each product have to move with their tokens.
 """
 
-from itertools import product
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import combinations, product
 
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import MOVES, NUMBERS, OTHERS, THROWN, Apart, Disturbed, Run
+from vitbook.inspection.again import (
+    ASKED,
+    MOVES,
+    NUMBERS,
+    OTHERS,
+    THROWN,
+    Apart,
+    Begun,
+    Disturbed,
+    Held,
+    Place,
+    Run,
+    Seen,
+    rounds_together,
+)
 from vitbook.inspection.recorder import is_part
 
+SOME = 0.1  # of the tokens
 STILL = 1e-5  # how far a token may move, against those that were disturbed
 RANDOM = "gives something else when it runs again and nothing is disturbed"
 NAN = "gives numbers that are none (nan or inf) where its tokens are disturbed"
@@ -34,6 +51,21 @@ def mixers(
             model(image)
         return run
 
+    def hold(other: Tensor) -> Run:
+        with (run := Held(model, first)):
+            model(other)
+        return run
+
+    def begun(way: Tensor) -> Begun:
+        with suppress(Seen), (run := Begun(model, first, way)):
+            model(image)
+        return run
+
+    def apart(sign: int, filled: bool = True) -> Run:
+        with (run := Apart(model, first, sign, filled)):
+            model(image)
+        return run
+
     def asked(found: dict[str, str]) -> dict[str, str]:
         if layers is None:
             return found
@@ -45,11 +77,23 @@ def mixers(
         }
 
     ways = all_ways(first.N).to(image.device)
+    together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
+    first = run(ways[0]) if together else first
     found = asked(wrong([first, *map(run, ways[1:])], ways))
+    if not found and layers is None:
+        runs = [begun(way) for way in ways]
+        for place in unmoved(runs):  # positions
+            first.kept.made.pop(place)
+            runs = [begun(way) for way in ways]
+        found = mixed_before(runs, ways)
+    if not found and image.is_floating_point():
+        plain = hold(image) if together else first
+        found = asked(dict.fromkeys(crossed(plain, list(map(hold, halves(image)))), ASKED))
     if not found:
-        with (apart := Apart(model, first)):
-            model(image)
-        return asked(thrown(first, apart))
+        suspects = asked(
+            thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
+        )
+        return suspects and asked(thrown(apart(0), [apart(1), apart(-1)]))
     if asked(wrong([first, run(ways[0])], ways[[0, 0]])):
         return dict.fromkeys(found, RANDOM)
     first_of = next((x for x in (UNTOLD, {MOVES}) if x & {*found.values()}), {*found.values()})
@@ -106,16 +150,76 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
     return found
 
 
-def thrown(first: Run, apart: Run) -> dict[str, str]:
-    """The layers that give some tokens as before where one head of their product is another."""
+def unmoved(runs: list[Begun]) -> list[Place]:
+    """What modules gave that is the same, whatever the patches are that came before."""
+    first, *others = (run.come for run in runs)
+    return [
+        place
+        for place, (passed, patches) in first.items()
+        if patches and place[1] == "made"
+        if all(place in come and come[place][0].numbers.equal(passed.numbers) for come in others)
+    ]
+
+
+def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
+    """Where more tokens than were added depend on more than one patch: layer -> what."""
+    found: dict[str, str] = {}
+    pairs = torch.tensor(list(combinations(range(len(runs)), 2)), device=ways.device).T
+    for place, (first, patches) in runs[0].come.items():
+        those = [run.come[place][0].numbers for run in runs if place in run.come]
+        if not patches or len(those) < len(runs) or any(x.shape != those[0].shape for x in those):
+            continue
+        x = torch.stack(those)  # (runs, N, 8)
+        alike = ways[pairs[0], :patches] == ways[pairs[1], :patches]  # (pairs, patches)
+        apart = [_differ(x[j], x[i], x, first.eps) for i, j in pairs.T.tolist()]  # (N,) each
+        against = torch.stack(apart).T.double() @ alike.double()  # (N, patches)
+        if (against > 0).all(dim=1).sum() > max(len(against) - patches, 0):
+            found.setdefault(first.layer, MOVES)
+    return found
+
+
+def halves(image: Tensor) -> Iterator[Tensor]:
+    """The image with noise in its upper half, and with noise in its left half.
+
+    Of tokens (B, N, D) or (N, B, D), in half of their width.
+    """
+    generator = torch.Generator().manual_seed(image.shape[-1])  # perhaps images were drawn with 0
+    noise = 2 * torch.randn(image.shape, generator=generator).to(image)
+    for axis in (-2, -1)[image.ndim < 4 :]:
+        where = torch.arange(image.shape[axis], device=image.device) < image.shape[axis] // 2
+        yield image + noise * (where[:, None] if axis == -2 else where)
+
+
+def crossed(first: Run, held: list[Run]) -> list[str]:
+    """The layers whose queries, or heads, move with other pixels than their keys.
+
+    All attention is held.
+    """
+    found = []
+    for place, was in first.asked.items():
+        moved = []
+        for now in (run.asked[place] for run in held if place in run.asked):
+            pairs = list(zip(was, now, strict=True))
+            if all(x.shape == y.shape for x, y in pairs):
+                moved.append([(x != y).any(dim=2) for x, y in pairs])  # (N, h) each
+        if len(moved) == len(held) and any(keys.any() for _, keys in moved):
+            alive = torch.stack([keys for _, keys in moved]).flatten(0, 1).any(dim=0)  # heads
+            apart = [keys[:, alive] != keys[:, alive].any(dim=1, keepdim=True) for _, keys in moved]
+            apart += [queries.any(dim=1) != keys.any(dim=1) for queries, keys in moved]
+            if max(float(x.double().mean()) for x in apart) > SOME:
+                found.append(place[0])
+    return found
+
+
+def thrown(first: Run, apart: list[Run]) -> dict[str, str]:
+    """The layers that give some tokens as before where half a head of their product is another."""
     found = {}
     for layer, what, number in first.passed:
         gave = (layer, "gave", number)
-        if what == "product" and gave in first.passed and gave in apart.passed:
-            moved = (first.passed[gave].numbers != apart.passed[gave].numbers).any(dim=1)
-            matrices = [x for x in first.modules[layer].parameters() if x.ndim > 1]
-            full = all(x.any() for x in matrices)  # a projection may start at zero
-            if not moved.all() and (moved.any() or full):
+        if what == "product" and all(gave in run.passed for run in (first, *apart)):
+            before = first.passed[gave].numbers
+            moved = [(run.passed[gave].numbers != before).any(dim=1) for run in apart]
+            if not torch.stack(moved).any(dim=0).all():
                 found[layer] = THROWN
     return found
 
@@ -125,11 +229,16 @@ def _depends(x: Tensor, alike: Tensor, eps: float) -> bool:
     then = x.gather(0, alike[..., None].expand_as(x))
     if x.equal(then):
         return False
-    moved = (x - x[0]).abs().amax(dim=2)  # (runs, N)
+    differ = [_differ(now, before, x, eps) for now, before in zip(x, then, strict=True)]
+    return bool(x[0].isfinite().all() and torch.stack(differ).any())
+
+
+def _differ(now: Tensor, before: Tensor, x: Tensor, eps: float) -> Tensor:
+    """Which tokens (N, 8) differ in two runs, by more than rounding, of all runs (runs, N, 8)?"""
+    moved = (now - x[0]).abs().amax()
     # one unit where a unit is coarse: 16 of bfloat16 are an eighth, more than what is looked for
     rounding = min(16 * eps, max(eps, 1e-5)) * x[0].abs().amax()
-    still = (x - then).abs().amax(dim=2) <= (STILL * moved.amax(1, keepdim=True)).maximum(rounding)
-    return bool(x[0].isfinite().all()) and not still.all()
+    return ~((now - before).abs().amax(dim=1) <= (STILL * moved).maximum(rounding))
 
 
 def _stays(x: Tensor, ways: Tensor) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.inspection.again import Held, Run
+from vitbook.inspection.mixing import crossed, halves
 from vitbook.inspection.recording import (
     evaluated,
     listed,
@@ -62,7 +63,7 @@ def require_patches(
     N = watch.maps[names[0]].shape[-1]
     rows, columns = grid_of(N - num_prefix, (images.shape[-2], images.shape[-1]))
     first = next(name for name, weights in watch.maps.items() if weights.shape[-1] == N)
-    layer = watch.modules[first.partition("#")[0]]
+    layer = watch.modules[watch.shown[first][0]]
     moved = _moving(model, layer, images, (rows, columns), N)  # (patches + strips, N)
     patches = torch.arange(rows * columns)
     wrong = _wrong(moved[: len(patches)], num_prefix, columns)
@@ -78,7 +79,7 @@ def require_patches(
             f"the {rows} x {columns} patches, row by row: {wrong}. Their "
             "maps cannot be laid over the image; with another num_prefix, perhaps"
         )
-    if others := _elsewhere(model, images, names, N):
+    if others := _elsewhere(model, images, {name: watch.shown[name] for name in names}, N):
         raise ValueError(
             f"model ({type(model).__name__}) has layers whose tokens are other patches than those "
             f"of {names[0]!r}: {listed(others)}. With layers=..., those alone that see one image"
@@ -86,34 +87,35 @@ def require_patches(
     return rows, columns
 
 
-def _elsewhere(model: nn.Module, image: Tensor, names: list[str], N: int) -> list[str]:
+def _elsewhere(
+    model: nn.Module, image: Tensor, names: dict[str, tuple[str, int]], N: int
+) -> list[str]:
     """The layers whose tokens follow other pixels than those of the first one.
 
     All attention is held, so that tokens follow their own pixels in all layers; where they follow
     none (there is no residual), nothing is known.
     """
     model = getattr(model, "_orig_mod", model)
-    generator = torch.Generator().manual_seed(N)  # perhaps images were drawn with 0
-    noise = 2 * torch.randn(image.shape, generator=generator).to(image)
-    top, left = torch.zeros_like(image), torch.zeros_like(image)
-    top[..., : image.shape[-2] // 2, :] = left[..., : image.shape[-1] // 2] = 1
     found: list[str] = []
+    runs: list[Run] = []
     with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
         with (first := Run(model, N, {1})):
             model(image)
-        for half in (top, left):
+        for other in halves(image):
             with (run := Held(model, first)):
-                model(image + half * noise)
+                model(other)
+            runs.append(run)
             moved: dict[str, Tensor] = {}
-            for name in names:
-                layer, _, number = name.partition("#")
-                place = (layer, "product", int(number or 1))
+            for name, (layer, number) in names.items():
+                place = (layer, "product", number)
                 if place in first.passed and place in run.passed:
                     apart = first.passed[place].numbers - run.passed[place].numbers
                     moved[name] = apart.abs().amax(dim=1)
-            own = moved.get(names[0], torch.zeros(N).to(image))
+            own = moved.get(next(iter(names)), torch.zeros(N).to(image))
             still = own <= NOTHING * own.max()
             found += [n for n, far in moved.items() if far[still].sum() > ELSEWHERE * far.sum()]
+    others = crossed(first, runs)
+    found += [name for name, (layer, _) in names.items() if layer in others]
     return list(dict.fromkeys(found))
 
 

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules import module as all_modules
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from vitbook.inspection.map_checks import no_weights, not_of_tokens, padded, tokens_of, with_heads
 from vitbook.inspection.weights import (
@@ -43,14 +44,15 @@ from vitbook.inspection.weights import (
 T = Tensor
 SOFTMAX = {F.softmax, torch.softmax, T.softmax, torch.special.softmax}
 ATTENTION = {F.scaled_dot_product_attention, F.multi_head_attention_forward, *SOFTMAX}
+SCALING = {torch.div, T.div, T.div_, torch.true_divide, T.true_divide, torch.mul, T.mul, T.mul_}
 DROPOUT = {F.dropout, torch.dropout, F.alpha_dropout, torch.dropout_}
 # These have kernels of their own, which they leave while a mode watches.
 NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 ATTENDS = re.compile(r"(?i:att(entio)?n|mh[sc]?a|multi_?head)|[A-Z][SL]A$")  # names of classes
 PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
 UNKNOWN = (
-    "no function that it calls is known to attend (one that was wrapped, or runs in a thread, is "
-    "not seen)"
+    "no function that it calls is known to attend (one that was wrapped, runs in a thread, or is "
+    "given one image and head at a time, is not seen)"
 )
 OTHERS = "what it multiplies with values are not the weights that it says"
 
@@ -62,6 +64,8 @@ class Softmax:
     weights: Tensor
     dropped: list[Tensor] = field(default_factory=list)  # what dropout made of them
     used: bool = False
+    givers: list[str] = field(default_factory=list)  # modules that gave it to those round them
+    doubted: bool = False  # of as many keys as the first giver has tokens
 
 
 @dataclass
@@ -77,6 +81,7 @@ class Call:
     multiplied: int = 0  # how often weights and values were multiplied in it, where it is own
     checks: list[Callable[[Tensor], bool]] = field(default_factory=list)  # of what it says
     unsaid: list[Tensor] = field(default_factory=list)  # no softmax, and perhaps weights of its own
+    sums: list[Tensor] = field(default_factory=list)  # by which it divides or multiplies
     softmaxes: list[Softmax] = field(default_factory=list)
     other_axes: list[int] = field(default_factory=list)  # lengths of what other softmaxes add up
 
@@ -87,8 +92,10 @@ class Watch(TorchFunctionMode):
     Attributes:
         maps: Layer name -> weights, in the order in which they were seen. Where a layer attends
             several times in one pass, the later ones are called "name#2", "name#3" ...
+        shown: The name of each map -> the layer, and the how manieth time.
         doubts: Layer name -> why there is no map of it, or why the map is not one of its tokens.
         draws: The layers that drop some weights at random.
+        untested: The layers that say weights which were not seen to be multiplied with anything.
         gave: What the products gave, where verify is on: layer and the how manieth time, and the
             axis of the images.
         modules, ran: All modules of the model, and those that ran, by name.
@@ -103,8 +110,10 @@ class Watch(TorchFunctionMode):
         super().__init__()
         self.verify, self.rough = verify, rough
         self.maps: dict[str, Tensor] = {}
+        self.shown: dict[str, tuple[str, int]] = {}
         self.doubts: dict[str, str] = {}
         self.draws: set[str] = set()
+        self.untested: list[str] = []
         self.gave: dict[tuple[str, int], tuple[Tensor, int]] = {}
         self.ran: dict[str, nn.Module] = {}
         self.modules = {  # without what torch.compile puts round a module
@@ -119,8 +128,11 @@ class Watch(TorchFunctionMode):
         self._times: Counter[str] = Counter()
         self._products: Counter[str] = Counter()
         self._why: dict[str, str] = {}  # layers whose softmax was no map
+        self._around: set[str] = set()  # modules that ran when a map was seen
         self._away = False  # what runs now is ours, not the model's
         self._softmaxes = 0  # of calls that still run
+        self._owned = 0  # calls that still run, of layers that say their weights
+        self._unwatched: tuple | None = None  # a plain module that runs, and what hides it
 
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
@@ -142,7 +154,10 @@ class Watch(TorchFunctionMode):
     # --- modules -------------------------------------------------------------------------------
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
-        if self._calls and type(module) in PLAIN:
+        norm = self.rough and isinstance(module, nn.LayerNorm)
+        if self._calls and (norm or type(module) in PLAIN):
+            if self.rough and not (self._unwatched or self._softmaxes or self._owned):
+                self._hide(module)
             return
         name = self._names.get(id(module))
         if name is None or self._away or _runs_backwards():
@@ -150,15 +165,28 @@ class Watch(TorchFunctionMode):
         self._passes += not self._calls
         self.ran[name] = module
         x = args[0] if args and isinstance(args[0], Tensor) else None
-        self._calls.append(Call(name, module, name in self._own, may_be_native(module), x))
+        own = name in self._own and not (x is not None and x.ndim == 4 and is_model(module))
+        self._calls.append(Call(name, module, own, may_be_native(module), x))
+        self._owned += own
+
+    def _hide(self, module: nn.Module) -> None:
+        """What a plain module calls need not be seen, if its tensors are no kind of their own."""
+        if type(module._parameters.get("weight")) in (nn.Parameter, type(None)):
+            self._unwatched = module, torch._C.DisableTorchFunction()
+            self._unwatched[1].__enter__()
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        if self._unwatched and self._unwatched[0] is module:
+            self._unwatched[1].__exit__(None, None, None)
+            self._unwatched = None
+            return None
         if self._away or not self._calls or self._calls[-1].module is not module:
             return None  # it is plain, is none of the model, or ran already, outside
         if _runs_backwards():
             return None
         call = self._calls.pop()
         self._softmaxes -= len(call.softmaxes)
+        self._owned -= call.own
         if len(rest) < 2:  # after an error
             return None
         kwargs, out = rest
@@ -166,7 +194,9 @@ class Watch(TorchFunctionMode):
         try:
             if call.own:
                 return self._said(call, args, kwargs, out)
-            self._judge(call, [*args, *kwargs.values()])
+            with torch._C.DisableTorchFunction():
+                self._hand_on(call, out)
+                self._judge(call, [*args, *kwargs.values()])
             if call.native and not self.rough and not any(c.native for c in self._calls):
                 # what it gives when no mode watches: from its native kernel, the last bit too
                 with torch._C.DisableTorchFunction():
@@ -175,23 +205,43 @@ class Watch(TorchFunctionMode):
             self._away = False
         return None
 
+    def _hand_on(self, call: Call, out: Any) -> None:
+        """A softmax that a module gives is one of the module round it, which may multiply it."""
+        waiting = [softmax for softmax in call.softmaxes if not softmax.used]
+        if waiting and self._calls:
+            gave = [x for x in tree_leaves(out) if isinstance(x, Tensor)]
+            for softmax in waiting:
+                known = (softmax.weights, *softmax.dropped)
+                if any(as_used(x, weights) for x in gave for weights in known):
+                    call.softmaxes.remove(softmax)
+                    if not softmax.givers and call.x is not None:
+                        keys = softmax.weights.shape[-1]
+                        softmax.doubted = keys in tokens_of([call.x], len(call.x))
+                    softmax.givers.append(call.name)
+                    self._calls[-1].softmaxes.append(softmax)
+                    self._softmaxes += 1
+
     # --- functions -----------------------------------------------------------------------------
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        own = any(call.own for call in self._calls)
-        seen = self._calls and not self._away and (self._softmaxes or func in ATTENTION or own)
-        if seen and self.rough and func is F.scaled_dot_product_attention:
+        seen = self._softmaxes or self._owned or func in ATTENTION
+        if not seen or self._away or not self._calls:
+            return func(*args, **kwargs)
+        if self.rough and func is F.scaled_dot_product_attention:
             plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
             if plain and not self._layer().own:
                 return self._product(*args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen
-        if seen and not _runs_backwards():
+        if not _runs_backwards():
             why = unreadable(out)
             if not why:
-                return self._see(func, args, kwargs, out)
+                seen = self._see(func, args, kwargs, out)
+                if kwargs.get("out") is None:
+                    return seen
+                return out if seen is out else out.copy_(seen)  # the model goes on with it
             self.doubts[self._layer().name] = why
         return out
 
@@ -246,17 +296,24 @@ class Watch(TorchFunctionMode):
                     orders = [as_used(used, x) for x in known]
                     order = next(filter(None, orders), None)
                     if order:
+                        if softmax.givers:  # the layer is the one that multiplies
+                            self._around |= set(softmax.givers)
+                            call = self._layer()
                         self.draws |= set() if orders[0] else {call.name}
                         softmax.used = True
                         found = softmax.weights.permute(order).reshape(used.shape)
-                        if axes == ROWS and values.ndim > 2:  # one map may serve all images
-                            front = torch.broadcast_shapes(used.shape[:-2], values.shape[:-2])
+                        fronts = used.shape[:-2], values.shape[:-2]
+                        if axes == ROWS and values.ndim > 2 and fronts[0] != fronts[1]:
+                            # one map may serve all images
+                            front = torch.broadcast_shapes(*fronts)
                             found = found.expand(*front, *used.shape[-2:])
                         return self._multiplied(call, found, values, out, axes)
         if self.verify and self._layer().own:
-            pairs = [(x, v) for x, v, _ in operands(func, args, kwargs) if x.ndim > 2]
+            pairs = [(x, v) for x, v, _ in operands(func, args, kwargs)]
             square = [x for x, v in pairs if x.shape[-1] == x.shape[-2] != v.shape[-1]]
             self._layer().unsaid += [x.detach().clone() for x in square]
+            divided = func in SCALING and isinstance(args[-1], Tensor)
+            self._layer().sums += [args[-1].detach().clone()] if divided else []
         return out
 
     def _multiplied(
@@ -312,12 +369,38 @@ class Watch(TorchFunctionMode):
             why = "" if _hold(call.checks, said) else OTHERS
         if not why and self.verify and not call.multiplied:
             same = [x for x in call.unsaid if x.shape[-2:] == said.shape[-2:]]
-            why = OTHERS if same and not any(are_weights(x, said) for x in same) else ""
+            why = OTHERS if same and not any(are_weights(x, said, call.sums) for x in same) else ""
+            if not same:
+                why = OTHERS if self._lies(call, args, kwargs, out, said) else ""
         if why:
             self.doubts[label] = why
         if not isinstance(said, Tensor):
             del self.maps[label]
         return out
+
+    def _lies(self, call: Call, args: tuple, kwargs: dict, out: Any, said: Tensor) -> bool:
+        """Does a token move no row that is said to look at it, or one that never looks at it?
+
+        No product with the weights was seen. If they change with the token, that is all there is to
+        see, and it is said that nothing else was tested.
+        """
+        x = call.x
+        tokens = isinstance(out, Tensor) and out.ndim == 3 and not call.module.training
+        if x is None or not tokens or x.ndim != 3 or out.shape[:2] != x.shape[:2]:
+            self.untested.append(call.name)
+            return False
+        token, other = x.shape[1] // 2, x.clone()
+        other[:, token] += torch.linspace(-1, 1, x.shape[2]).to(x) * (x.abs().amax() + 1)
+        with torch.no_grad(), torch.random.fork_rng():
+            moved = (call.module(other, *args[1:], **kwargs) != out).any(dim=2)  # (B, N)
+            again = call.module.attention_weights(other, *args[1:], **kwargs)  # type: ignore[operator]
+        looks = (said[..., token] > 0.1).any(dim=1)
+        fixed = said.shape == again.shape and torch.equal(said, again)
+        if not fixed:
+            self.untested.append(call.name)
+        never = fixed & (said[..., token] == 0).all(dim=1)
+        never[:, token] = False
+        return bool(((looks & ~moved) | (never & moved)).any())
 
     def _layer(self) -> Call:
         """The layer that attends: the innermost with parameters (an nn.Softmax has none)."""
@@ -336,16 +419,20 @@ class Watch(TorchFunctionMode):
             )
         self._times[name] += 1
         label = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
+        while label != name and label in self.modules:  # which is called so
+            label += "#"
+        self.shown[label] = name, self._times[name]
         self.maps[label] = weights()
+        self._around |= {name, *(outer.name for outer in self._calls)}
         call.seen.append((label, values))
 
     # --- doubts --------------------------------------------------------------------------------
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
-        softmaxes = [softmax for softmax in call.softmaxes if not softmax.used]
-        if not (call.seen or softmaxes or call.other_axes):
+        if not (call.seen or call.softmaxes or call.other_axes):
             return
+        softmaxes = [softmax for softmax in call.softmaxes if not softmax.used]
         given = [
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
         ]
@@ -360,10 +447,11 @@ class Watch(TorchFunctionMode):
                 "it changes its softmax before it is multiplied with values, or multiplies a part "
                 "of it, or by a function that is not read, or it is the softmax of a gate"
             )
-        elif len(call.seen) > 1:
+        elif len(call.seen) > 1 and (self._calls or call.x is None or call.x.ndim != 4):
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
+            self.doubts |= {x.givers[0]: why for x in softmaxes if x.doubted}
         unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in softmaxes)}
         if given and not call.seen and tokens_of(given[:1], len(given[0])) & unread:
             self.doubts[call.name] = why  # whatever its class is called
@@ -382,16 +470,22 @@ class Watch(TorchFunctionMode):
     def close(self) -> None:
         """Add the layers to the doubts that ran, attend by their name, and have no map."""
         for name, module in self.ran.items():
-            if re.search("softmax|attention", str(getattr(module, "inlined_graph", ""))):
+            script = isinstance(module, torch.jit.ScriptModule)
+            if script and re.search("softmax|attention", str(module.inlined_graph)):
                 self.doubts[name] = "it is TorchScript, which runs unseen"
-        layers = {label.partition("#")[0] for label in self.maps}
+        layers = {self.shown[label][0] for label in self.maps}
+        for name, module in self.modules.items():
+            if attends_by_name(module) and type(module).__call__ is not nn.Module.__call__:
+                holders = (x for x in parents(name) if x in self.ran)
+                if name not in self.ran and next(holders, None) not in layers:
+                    self.doubts[name] = "its class has a __call__ of its own, which runs unseen"
         within = [name for name in layers if attends_by_name(self.ran[name])]
         blank = [
             name
             for name, module in self.ran.items()
             if attends_by_name(module)
             and not any(is_part(doubt, of=name) for doubt in self.doubts)
-            and not any(is_part(layer, of=name) for layer in layers)
+            and name not in self._around
             and not any(is_part(name, of=layer) for layer in within)
         ]
         for name in blank:
@@ -416,8 +510,8 @@ def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
 
 def says_weights(module: nn.Module) -> bool:
     """Has it a method ``attention_weights`` that belongs to the ``forward`` it has?"""
-    method = getattr(module, "attention_weights", None)
-    if not callable(method) or isinstance(method, nn.Module) or not _same_arguments(module):
+    method = vars(module).get("attention_weights", getattr(type(module), "attention_weights", 0))
+    if not callable(method) or not _same_arguments(module):
         return False
     if "attention_weights" in vars(module):
         return True
@@ -456,6 +550,17 @@ def may_be_native(module: nn.Module) -> bool:
 def is_part(name: str, of: str) -> bool:
     """Is the module of this name the other one, or inside it?"""
     return not of or name == of or name.startswith(of + ".")
+
+
+def is_model(module: nn.Module) -> bool:
+    """Has it a list of blocks? What it is given, if it has four axes, are images."""
+    return any(isinstance(part, (nn.ModuleList, nn.Sequential)) for part in module.children())
+
+
+def parents(name: str) -> list[str]:
+    """The names of the modules round one, the innermost first."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts) - 1, -1, -1)]
 
 
 def blocks_of(modules: dict[str, nn.Module], layers: list[str]) -> dict[str, nn.Module]:

@@ -63,6 +63,7 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     _require_some(model, watch)
     if watch.doubts:
         warnings.warn(f"not maps of all tokens: {_doubts(watch.doubts)}", stacklevel=3)
+    _say_untested(watch)
 
 
 def attention_maps(
@@ -80,23 +81,28 @@ def attention_maps(
     maps, and what these gave, have to be the same. Then the first one runs some more times (7 for
     197 tokens, 9 for 1,000), its tokens disturbed, all attention held still: no token may move
     another one; of the values that a map is multiplied with, those of the same tokens have to move,
-    at least half of them; and what a layer gives has to move with each row and each head of its
-    product. Of any two tokens it is seen whether one moves the other.
+    at least half of them; and what a layer gives has to move with each row and each half of a head
+    of its product, unless a projection has zero columns there. Of any two tokens it is seen whether
+    one moves the other. Patches that a module gives are disturbed, too: each token is given one, up
+    to as many as were added. Where half of the image is noise, queries and keys of the same tokens
+    have to move, in all heads.
 
-    Not tested: what shows in no later values and in no module that is given tokens (B, N, D), or in
-    a block a grid of them, such as a mixing before the first layer or behind the last one, also of
-    a second view of the image; what makes the weights themselves, from queries and keys; whether a
-    block uses what its layer gives; a part of a head, or values that were scaled or are added; two
-    streams of as many tokens, one after the other; what moves tokens by less than rounding; and of
-    many images, some that see each other in one half alone.
+    Not tested: what a function does to patches before a module gives them, to tokens where no
+    module gives or takes them any more, which is pooling, or to tokens of before the first layer
+    that are added behind it; what makes the weights themselves, from
+    queries and keys; whether a block uses what its layer gives; less than half of a head, or values
+    that were scaled or are added; two streams of as many tokens, one after the other, that do not
+    ask each other; what moves tokens by less than rounding; images behind the first one that are
+    treated in another way; and of many images, some that see each other in one half alone. Weights
+    that a layer says, and was not seen to multiply by, are named in a warning.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
         images: What the model takes, for a ViT (B, C, H, W).
         layers: Which layers, where not all belong together: a pattern such as "blocks.*", or
             several. The names are those of ``record_attention``. Who names layers asks for a
-            part: then tokens may be mixed between them, and inside of them only where they are
-            called with tokens (B, N, D) is it seen.
+            part: then tokens may be mixed before and between them, and inside of them only where
+            they are called with tokens (B, N, D) is it seen.
         verify: Whether the maps are held against what the model computes, as in
             ``record_attention`` and as above. Without it they are what the model showed, unchecked
             and perhaps rounded in another way, and come several times as fast for one image.
@@ -107,16 +113,29 @@ def attention_maps(
         side, both count.
 
     Raises:
-        TypeError: ``images`` is no tensor.
+        TypeError: ``images`` is no tensor, or ``layers`` holds what is no name.
         ValueError: Not all layers that attend gave a map of all tokens with the same shape; the
             weights are not those that are multiplied with the values; something else moves tokens;
             or a second run gives other tokens. The layers are named, and what would help.
+
+    Warns:
+        UserWarning: What a layer says by ``attention_weights`` could not be tested.
     """
     watch = watch_images(model, images, verify)
     maps = stacked(model, watch, images, layers)
     if verify:
         _require_whole(model, watch, images, maps, everything=layers is None)
+        _say_untested(watch)
     return torch.stack(list(maps.values()))  # (L, B, h, N, N)
+
+
+def _say_untested(watch: Watch) -> None:
+    if watch.untested:
+        warnings.warn(
+            f"{listed(watch.untested)}: what attention_weights says was not seen to be multiplied "
+            "with values, so that nothing tests whether it is what forward does",
+            stacklevel=4,
+        )
 
 
 def watch_images(model: nn.Module, images: Tensor, verify: bool = False) -> Watch:
@@ -143,7 +162,7 @@ def _require_whole(
     one = images[:1] if images.ndim == 4 else images
     batch = {len(one), one.shape[1]} if one.ndim == 3 else {1}
     N = next(iter(maps.values())).shape[-1]
-    names = [name.partition("#")[0] for name in maps]
+    names = [watch.shown[label][0] for label in maps]
     if dropped := sorted(watch.draws & set(names)):
         raise ValueError(
             f"model ({kind}) drops weights of {listed(dropped)} at random in evaluation mode, too"
@@ -244,7 +263,8 @@ def evaluated(model: nn.Module) -> Iterator[None]:
     """
     modes = {module: module.training for module in model.modules()}
     try:
-        model.eval()
+        if any(modes.values()):
+            model.eval()
     except NotImplementedError as error:  # of torch.export
         raise ValueError(
             f"model ({type(model).__name__}) cannot be set to evaluation mode ({error}): give the "
@@ -256,8 +276,9 @@ def evaluated(model: nn.Module) -> Iterator[None]:
         for module, mode in [*modes.items()] * 2:  # again, as parents take along what they share
             if module.training != mode:
                 module.train(mode)
-        for module, mode in modes.items():  # of a class whose train does not say so
-            module.training = mode
+        for module, mode in modes.items():
+            if module.training != mode:  # of a class whose train does not say so
+                module.training = mode
 
 
 def stacked(
@@ -268,7 +289,12 @@ def stacked(
         raise TypeError(f"layers must be a pattern or several, got {layers!r}")
     wanted = ["*"] if layers is None else [layers] if isinstance(layers, str) else list(layers)
     seen = {**watch.maps, **watch.doubts}
-    names = [name for name in seen if any(fnmatchcase(name, pattern) for pattern in wanted)]
+    if not all(isinstance(pattern, str) for pattern in wanted):
+        raise ValueError(
+            f"layers must hold names of layers, or patterns of them, as text, got {layers!r}; seen "
+            f"were {listed(list(seen))}"
+        )
+    names = [n for n in seen if any(n == x or fnmatchcase(n, x) for x in wanted)]
     if not names:
         raise ValueError(f"layers must match some of {listed(list(seen))}; got {layers!r}")
     doubts: dict[str, str] = {}
@@ -287,7 +313,7 @@ def stacked(
         raise ValueError(
             f"model ({type(model).__name__}) has attention that cannot be stacked: "
             f"{'; '.join(said)}. record_attention(model) gives what was seen by name"
-            f"{_choice(kinds, seen)}"
+            f"{_choice(model, watch, images, kinds)}"
         )
     return {name: watch.maps[name] for name in names}
 
@@ -315,13 +341,28 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     return ""
 
 
-def _choice(kinds: dict[tuple[int, ...], list[str]], seen: Iterable[str]) -> str:
-    """The layers that could be stacked, as a pattern, where there is one that fits."""
+def _choice(
+    model: nn.Module, watch: Watch, images: Tensor, kinds: dict[tuple[int, ...], list[str]]
+) -> str:
+    """The layers that can be stacked, as a pattern, where there is one that fits."""
     names = max(kinds.values(), key=len, default=[])
-    pattern = _pattern(names, seen)
-    if not isinstance(pattern, str):
+    pattern = _pattern(names, {**watch.maps, **watch.doubts})
+    if not isinstance(pattern, str) or not _can_be_had(model, watch, images, names):
         return ""
-    return f", and attention_maps(model, images, layers={pattern!r}) stacks {listed(names)}"
+    return f", and attention_maps(model, images, layers={pattern!r}) asks for {listed(names)} alone"
+
+
+def _can_be_had(model: nn.Module, watch: Watch, images: Tensor, names: list[str]) -> bool:
+    """Are the maps of these layers given where they are asked for alone?"""
+    watch = watch if watch.verify else watch_images(model, images, verify=True)
+    if not set(names) <= watch.maps.keys() - watch.doubts.keys():
+        return False
+    try:
+        maps = {name: watch.maps[name] for name in names}
+        _require_whole(model, watch, images, maps, everything=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _pattern(names: list[str], seen: Iterable[str]) -> str | list[str]:

@@ -192,7 +192,7 @@ def _tokens(
     """What is read from the tokens (B, N, D) before the first block and after each."""
     watch = watch_images(model, images)
     maps = stacked(model, watch, images, layers)
-    names = [name.partition("#")[0] for name in maps]
+    names = [watch.shown[label][0] for label in maps]
     weights = next(iter(maps.values()))
     B, N = weights.shape[0], weights.shape[-1]
     if images.ndim == 4 and B == N > 1:  # which axis is which is seen with fewer images

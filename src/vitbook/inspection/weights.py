@@ -92,9 +92,12 @@ def fused_values(func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, tuple[in
 
 def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Work it out without gradients and in full precision, also under autocast."""
-    device = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        return work(*args, **kwargs)
+    kind = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device.type
+    with torch.no_grad():
+        if not torch.is_autocast_enabled(kind):
+            return work(*args, **kwargs)
+        with torch.autocast(kind, enabled=False):
+            return work(*args, **kwargs)
 
 
 def unreadable(out: Any) -> str:
@@ -122,8 +125,9 @@ def operands(
 
     With the axes of the keys in the values, and of the queries in what comes out.
     """
-    if func in PRODUCT:
-        a, b = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)][:2]
+    if func in PRODUCT or func is torch.baddbmm:
+        given = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+        a, b = given[func is torch.baddbmm :][:2]
         if a.ndim > 1 and b.ndim > 1:
             yield a, b, ROWS
             yield b.mT, a.mT, (-2, -1)
@@ -224,12 +228,14 @@ def sdpa_holds(
     return holds
 
 
-def are_weights(used: Tensor, said: Tensor) -> bool:
-    """Are these the weights (B, h, N_q, N_k) that are said, perhaps to be divided by their sums?"""
+def are_weights(used: Tensor, said: Tensor, sums: list[Tensor]) -> bool:
+    """Are these the weights (B, h, N_q, N_k) that are said, divided by their sums if those are?"""
+    if used.ndim == 2:  # of one image and head
+        return any(are_weights(used[None], x, sums) for x in said.flatten(0, -3)[:, None])
     total = used.sum(-1, keepdim=True)
-    scaled = total.amax() - total.amin() <= 1e-2 * total.abs().amax()  # no sum is taken out later
-    ways = [used] if scaled else [used, used / total]
-    return any(is_close(x, y) for x in (said, said.transpose(0, 1)) for y in ways)
+    if any(is_close(x, total) or is_close(x, 1 / total) for x in sums):
+        used = used / total
+    return any(is_close(x, used) for x in (said, said.transpose(0, 1)))
 
 
 def is_close(a: Tensor, b: Tensor, scale: Tensor | None = None) -> bool:
