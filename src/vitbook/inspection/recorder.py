@@ -475,7 +475,7 @@ class Watch(TorchFunctionMode):
                 self.doubts[name] = "it is TorchScript, which runs unseen"
         layers = {self.shown[label][0] for label in self.maps}
         for name, module in self.modules.items():
-            if attends_by_name(module) and type(module).__call__ is not nn.Module.__call__:
+            if type(module).__call__ is not nn.Module.__call__ and attends_by_name(module):
                 holders = (x for x in parents(name) if x in self.ran)
                 if name not in self.ran and next(holders, None) not in layers:
                     self.doubts[name] = "its class has a __call__ of its own, which runs unseen"
@@ -483,9 +483,9 @@ class Watch(TorchFunctionMode):
         blank = [
             name
             for name, module in self.ran.items()
-            if attends_by_name(module)
+            if name not in self._around
+            and attends_by_name(module)
             and not any(is_part(doubt, of=name) for doubt in self.doubts)
-            and name not in self._around
             and not any(is_part(name, of=layer) for layer in within)
         ]
         for name in blank:
