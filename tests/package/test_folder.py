@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image, ImageCms
 
+from vitbook.data import folder_names
 from vitbook.data.folder import list_folder, load_folder, read_files
 from vitbook.data.pictures import PictureError, pixel_key, read_picture
 from vitbook.explorer.photograph import read_photograph
@@ -317,6 +318,16 @@ def test_files_called_as_one_thing_are_told(tmp_path, kind):
             painted(RED, seed=100 + 10 * seed + number).save(root / "red" / name.format(f"x{seed}"))
     told = list_folder(root).notes[0]
     assert told.startswith("red: files called as if they showed a thing twice (x0")
+
+
+def test_thousands_of_classes_are_listed_in_time_that_grows_as_they_do(tmp_path, monkeypatch):
+    calls = []
+    words = folder_names._words
+    monkeypatch.setattr(folder_names, "_words", lambda name: calls.append(name) or words(name))
+    for number in range(100):
+        (tmp_path / f"n{number:04}").mkdir()
+    list_folder(tmp_path)
+    assert len(calls) < 100 * 10
 
 
 def test_folders_of_one_film_or_patient_are_told(tmp_path):

@@ -83,8 +83,8 @@ def attention_page(options: argparse.Namespace) -> None:
         warning=RANDOM if options.random else "",
     ).save(options.out, found, audited=what)
     told = found.sentence if found else "Not audited."
-    told = " ".join([told, *_named(found, names), *_done(remarks), f"Model: {who}, {weights}."])
-    print(printed(f"{name}: {what}. {told} Written into {options.out}"))
+    told = " ".join([told, *_named(found, names), *_done(remarks)])
+    print(printed(f"{name}: {what}. {told} Written into {options.out}. Model: {who}, {weights}."))
 
 
 def _done(remarks: tuple[str, ...]) -> list[str]:

@@ -372,10 +372,7 @@ def _walk(place: Path, odd: _Odd, seen: set[str] | None = None) -> Iterator[Path
 def _places(root: Path, odd: _Odd) -> dict[str, Path]:
     """The folders that hold those of the classes, by part; "" where the parts are to be made."""
     names = [path.name for path in _entries(root, _Odd(root)) if path.is_dir()]
-    roles: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        if role := folder_names.role(name, names):
-            roles[role].append(name)
+    roles = folder_names.roles(names)
     whole = {role: root / only[0] for role, only in roles.items() if len(only) == 1}
     if "train" not in whole or len(whole) < 2 or len(whole) < len(roles):
         return {"": root}

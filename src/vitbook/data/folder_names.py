@@ -58,9 +58,13 @@ COPY = re.compile(
 SHOWN = 5  # names in a sentence
 
 
-def role(name: str, names: Collection[str]) -> str | None:
-    """The part that a folder's name says, beside what it has in common with the other names."""
-    return _role(_words(name) - _shared(names))
+def roles(names: Collection[str]) -> dict[str, list[str]]:
+    """The names that say a part, by it, beside what all names have in common."""
+    found, shared = defaultdict[str, list[str]](list), _shared(names)
+    for name in names:
+        if part := _role(_words(name) - shared):
+            found[part].append(name)
+    return found
 
 
 def doubt(folders: Mapping[str, Collection[str]]) -> str:
