@@ -72,7 +72,7 @@ vitbook.live.figure("occlusion", function (stage, data) {
     if (found.answer && found.map) return next();
     return state.patch === byMap[0]
       ? "The map’s strongest patch. Now find the one that moves the answer most."
-      : "Find the darkest green: the patch that moves the answer most.";
+      : "Find the strongest green: the patch that moves the answer most.";
   }
   function next() {
     return visited.size < all.length
