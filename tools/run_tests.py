@@ -1,6 +1,6 @@
 """Run the tests in parts, so that one red thing cannot hide another.
 
-    python -m tools.run_tests                    all but the long ones, side by side
+    python -m tools.run_tests                    all but the long ones, two at a time
     python -m tools.run_tests --deep             the long ones too, one after the other
     python -m tools.run_tests -k word tests/book what else is said goes to pytest
 
@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NAMED = 5  # failed tests of a part, in the last line
 NONE_CHOSEN = 5  # pytest's exit status where its options leave no test
-SIDE_BY_SIDE = ["--dist", "worksteal", "-m", "not deep", "-n"]
+SIDE_BY_SIDE = ["-n", "2", "--dist", "worksteal", "-m", "not deep"]
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,15 @@ class Part:
 
 def parts_of(arguments: list[str], deep: bool) -> list[Part]:
     """The parts in their order; ``arguments`` are for pytest, and win over what is set here."""
-
-    def pytest(workers: str) -> list[str]:
-        return ["pytest", *([] if deep else [*SIDE_BY_SIDE, workers])]
-
+    pytest = ["pytest", *([] if deep else SIDE_BY_SIDE)]
     elsewhere = [Part("other processors", ("tools.anywhere",))] if deep and not arguments else []
     site = ROOT / "_build" / "html" / "index.html"
     return [
         Part("the browser", ("tools.browser", "--install")),
         Part("the sandbox", ("tools.sandbox", "--install")),
-        # three on two cores: the grader's tests mostly wait
-        Part("tests without the book", (*pytest("3"), "--part", "without-book", *arguments)),
+        Part("tests without the book", (*pytest, "--part", "without-book", *arguments)),
         Part("the book", ("website.build",)),
-        Part("tests of the site", (*pytest("2"), "--part", "site", *arguments), site),
+        Part("tests of the site", (*pytest, "--part", "site", *arguments), site),
         *elsewhere,
     ]
 
