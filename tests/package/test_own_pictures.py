@@ -386,9 +386,9 @@ def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(
     assert "1.png: " in capsys.readouterr().out
     looks = ["attention", photos / "red" / "1.png", "--run", tmp_path / "run"]
     looks += ["--out", tmp_path / "a.png", "--query", "13,13"]
-    for more in ([], ["--rollout"]):
+    for more, what in (([], "attention"), (["--rollout"], "rollout")):
         assert run(*looks, *more) == 0
-        assert "rollout of the patch at 13,13" in capsys.readouterr().out
+        assert f"{what} of the patch at 13,13" in capsys.readouterr().out
     assert run(*looks, "--query", "14,0") == 2
     assert "the grid of 14 x 14" in capsys.readouterr().err
 
