@@ -121,7 +121,6 @@ class Watch(TorchFunctionMode):
             for name, module in model.named_modules()
         }
         self._names = {id(module): name for name, module in self.modules.items()}
-        self._own = {name for name, module in self.modules.items() if says_weights(module)}
         self._calls: list[Call] = []  # the innermost comes last
         self._passes = 0  # calls from outside
         self._pass_of: dict[str, int] = {}
@@ -165,7 +164,7 @@ class Watch(TorchFunctionMode):
         self._passes += not self._calls
         self.ran[name] = module
         x = args[0] if args and isinstance(args[0], Tensor) else None
-        own = name in self._own and not (x is not None and x.ndim == 4 and is_model(module))
+        own = says_weights(module) and not (x is not None and x.ndim == 4 and is_model(module))
         self._calls.append(Call(name, module, own, may_be_native(module), x))
         self._owned += own
 
@@ -232,8 +231,8 @@ class Watch(TorchFunctionMode):
             return func(*args, **kwargs)
         if self.rough and func is F.scaled_dot_product_attention:
             plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
-            if plain and not self._layer().own:
-                return self._product(*args, **kwargs)
+            if plain and not (call := self._layer()).own:
+                return self._product(call, *args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen
         if not _runs_backwards():
             why = unreadable(out)
@@ -245,11 +244,13 @@ class Watch(TorchFunctionMode):
             self.doubts[self._layer().name] = why
         return out
 
-    def _product(self, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **how: Any) -> Any:
+    def _product(
+        self, call: Call, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **how: Any
+    ) -> Any:
         """The weights of a fused layer, and their product with the values, once."""
         how.pop("dropout_p", None)
         weights = on_the_side(sdpa_weights, query, key, value, *mask, **how)
-        self._attended(None, lambda: weights, None, value)
+        self._attended(None, lambda: weights, None, value, call)
         return (weights @ value.to(weights)).to(value)
 
     def _see(self, func: Any, args: tuple, kwargs: dict, out: Any) -> Any:

@@ -92,6 +92,8 @@ def fused_values(func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, tuple[in
 
 def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Work it out without gradients and in full precision, also under autocast."""
+    if not (torch.is_grad_enabled() or torch._C._is_any_autocast_enabled()):
+        return work(*args, **kwargs)
     kind = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device.type
     with torch.no_grad():
         if not torch.is_autocast_enabled(kind):
