@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vitbook import require
 from vitbook.inspection.again import Run
 from vitbook.inspection.mixing import UNTOLD, drawn, mixers
-from vitbook.inspection.recorder import Watch, blocks_of
+from vitbook.inspection.recorder import Watch, blocks_of, names_of
 
 FEW = 8  # images, of which each runs alone
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
@@ -261,7 +261,7 @@ def evaluated(model: nn.Module) -> Iterator[None]:
     It goes back by its own ``train``, which may do more: loralib merges its weights for evaluation,
     and what stays merged does not learn.
     """
-    modes = {module: module.training for module in model.modules()}
+    modes = {module: module.training for module in names_of(model)}
     try:
         if any(modes.values()):
             model.eval()
