@@ -508,7 +508,9 @@ def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
     return False
 
 
-def names_of(model: nn.Module, name: str = "", known: Any = None) -> dict[nn.Module, str]:
+def names_of(
+    model: nn.Module, name: str = "", known: dict[nn.Module, str] | None = None
+) -> dict[nn.Module, str]:
     """All modules and their names, as ``named_modules`` gives them, in half the time."""
     known = {} if known is None else known
     known[model] = name
