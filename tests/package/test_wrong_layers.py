@@ -1885,3 +1885,69 @@ def test_weights_that_change_on_the_way_to_another_module_are_doubted_where_they
     model[1].layer.values[0].forward = lambda x, weights: forward(x, change(weights))
     with pytest.raises(ValueError, match=f"'1.layer.weights'.*{CHANGED}"):
         attention_maps(model, tokens())
+
+
+def one_key(scores, product):
+    """All heads ask the same keys, in an order of axes."""
+
+    def mix(q, k, v):
+        weights = torch.einsum(f"bhid,bjd->{scores}", q, k[:, 0]).softmax(-1)
+        return torch.einsum(f"{scores},bjd->{product}", weights, v[:, 0])
+
+    return mix
+
+
+def broadcast(q, k, v):
+    return ((q.transpose(1, 2) @ k[:, :1].mT).softmax(-1) @ v[:, :1]).transpose(1, 2)
+
+
+def of_heads(q, k, v):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+
+
+def as_sums(q, k, _):
+    weights = (q @ k[:, :1].mT).exp()
+    return weights / weights.sum(-1, keepdim=True)
+
+
+SHARED = {
+    "queries first": one_key("bihj", "bhid"),
+    "heads first": one_key("bhij", "bhid"),
+    "queries before the images": one_key("ibhj", "bhid"),
+    "a product that repeats the values": broadcast,
+}
+
+
+@pytest.mark.parametrize("images", [1, B, H])
+@pytest.mark.parametrize("name", SHARED)
+def test_as_many_heads_as_tokens_are_told_apart_by_what_a_token_moves(name, images):
+    model, x = stack(Other(SHARED[name]), Other(SHARED[name])), torch.randn(images, H, D).double()
+    given = x, model[0](x)
+    heads = [block.layer.heads(block.norm(x)) for block, x in zip(model, given, strict=True)]
+    expected = torch.stack([as_sums(*qkv) for qkv in heads])
+    assert_close(attention_maps(model, x), expected)
+    assert_close(attention_maps(model, x, verify=False), expected)
+    with record_attention(model) as maps:
+        model(x)
+    assert_close(torch.stack(list(maps.values())), expected)
+
+
+def test_heads_that_attend_are_named_where_they_are_as_many_as_the_tokens():
+    model, x = stack(Other(of_heads), Other(of_heads)), torch.randn(B, H, D).double()
+    with pytest.raises(ValueError, match="as many heads as tokens, and its heads attend"):
+        attention_maps(model, x)
+    with pytest.warns(UserWarning, match="as many heads as tokens, and its heads attend"):  # noqa: SIM117
+        with record_attention(model):
+            model(x)
+
+
+def test_which_axis_is_that_of_heads_is_said_to_be_open_where_a_layer_cannot_run_alone():
+    class Keyword(Block):
+        def forward(self, x):
+            return x + self.layer(x=self.norm(x))
+
+    mix = SHARED["queries first"]
+    model = all_random(nn.Sequential(Keyword(Other(mix)), Block(Other(mix)))).eval().double()
+    with pytest.raises(ValueError, match=r"'0\.layer'.*open which axis"):
+        attention_maps(model, torch.randn(B, H, D).double())

@@ -64,11 +64,13 @@ class Kept:
         given: A module -> the tokens that it was given; a product -> what it gave.
         alone: The modules all of whose tokens come by one argument.
         made: Modules that gave nearly all tokens, or patches, before any was given N -> how many.
+        rows: A layer and its how manieth product -> which axis is that of its queries.
     """
 
     given: dict[Place, Any] = field(default_factory=dict)
     alone: set[Place] = field(default_factory=set)
     made: dict[Place, int] = field(default_factory=dict)
+    rows: dict[tuple[str, int], int | None] = field(default_factory=dict)
     _noise: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def noise(self, rows: int, columns: int, like: Tensor) -> Tensor:
@@ -125,7 +127,8 @@ class Run(Watch):
         axis = 0 if func is F.multi_head_attention_forward else -2
         rows = -1 if func in PRODUCT else axis
         both = isinstance(q, Tensor) and isinstance(k, Tensor) and min(q.ndim, k.ndim) > 1
-        if both and q.shape[axis] == k.shape[rows] == self.N:
+        many = both and axis and self.N in q.shape[1:-2] and k.shape[:-2] != q.shape[:-2]
+        if both and not many and q.shape[axis] == k.shape[rows] == self.N:  # else heads, perhaps
             turned = k if rows == axis else k.mT
             self._asks = self._of_heads(q, axis), self._of_heads(turned, axis)
 
@@ -246,6 +249,7 @@ class Run(Watch):
         values: Any = None,
         call: Any = None,
         axes: tuple[int, int] = ROWS,
+        unclear: bool = False,
     ) -> Any:
         call = call or self._layer()
         place = self._place(call.name, "product")
@@ -255,6 +259,12 @@ class Run(Watch):
             self._pass(place, call.name, MIXED, values, axes[0])
             out = self._again(place, out, axes[1])
         return super()._attended(out, weights, None, values, call, axes)
+
+    def _rows(self, call: Call, maps: list[Tensor]) -> int | None:
+        place = call.name, len(call.seen) + call.multiplied
+        if place not in self.kept.rows:
+            self.kept.rows[place] = super()._rows(call, maps)
+        return self.kept.rows[place]
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
         if not call.multiplied:  # it attends in a way of its own

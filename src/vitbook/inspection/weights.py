@@ -131,6 +131,10 @@ def operands(
         if a.ndim > 1 and b.ndim > 1:
             yield a, b, ROWS
             yield b.mT, a.mT, (-2, -1)
+            for axis in range(-a.ndim, -2):  # heads may share their values
+                alone = b.ndim < -axis or b.shape[axis] < a.shape[axis]
+                if alone and a.shape[axis] == a.shape[-2] == a.shape[-1]:
+                    yield a.transpose(axis, -2), b, (-2, axis)
     elif func is torch.einsum and isinstance(args[0], str):
         both = args[1] if isinstance(args[1], (list, tuple)) else args[1:]
         terms, arrow, left = args[0].replace(" ", "").partition("->")
@@ -146,10 +150,10 @@ def operands(
             summed = {*term, *other} - {*left}
             if len(keys) == len(summed) == 1 and queries:
                 long = [axis for axis in queries if weights.shape[axis] == weights.shape[keys[0]]]
-                last = [(long or queries)[-1], *keys]  # heads may share their values
-                front = [axis for axis in range(len(term)) if axis not in last]
-                rows = axis_of(other, term[keys[0]]), axis_of(left, term[last[0]])
-                yield weights.permute(*front, *last), values, rows
+                for query in (long or queries[-1:])[::-1]:
+                    front = [axis for axis in range(len(term)) if axis not in (query, *keys)]
+                    rows = axis_of(other, term[keys[0]]), axis_of(left, term[query])
+                    yield weights.permute(*front, query, *keys), values, rows
 
 
 def axis_of(term: str, letter: str) -> int:
@@ -195,6 +199,16 @@ def is_dropped(out: Any, weights: Tensor) -> bool:
     kept = ratio[ratio > 0]
     even = kept.numel() > 0 and bool((kept.amax() - kept.amin()) < 1e-2 * kept.amax())
     return even and not (ratio < 0).any()
+
+
+def moved_rows(before: Tensor, after: Tensor, keys: set[int]) -> int:
+    """How many rows of two maps (..., N, N) differ, but for some keys and what they leave."""
+    others = [key for key in range(before.shape[-1]) if key not in keys]
+    before, after = (x[..., others].double() for x in (before, after))
+    rests = before.sum(-1, keepdim=True), after.sum(-1, keepdim=True)
+    apart = (before / rests[0] - after / rests[1]).abs() > 1e-3
+    seen = (rests[0] > 0.01) & (rests[1] > 0.01)
+    return int((apart & seen).movedim(-2, 0).flatten(1).any(dim=1).sum())
 
 
 def sdpa_holds(
