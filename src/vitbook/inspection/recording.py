@@ -7,7 +7,7 @@ very inputs its layers saw.
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 
 import torch
@@ -126,6 +126,9 @@ def attention_maps(
     if verify:
         _require_whole(model, watch, images, maps, everything=layers is None)
         _say_untested(watch)
+    elif images.ndim > 3 and len(images) == next(iter(maps.values())).shape[-1] > 1:
+        # images that attend to images would look like tokens
+        stacked(model, watch_images(model, images[:1]), images[:1], layers)
     return torch.stack(list(maps.values()))  # (L, B, h, N, N)
 
 
@@ -159,9 +162,7 @@ def _require_whole(
 ) -> None:
     """The same tokens in a second run, and no token moves another but by the maps."""
     kind, model = type(model).__name__, getattr(model, "_orig_mod", model)
-    one = images[:1] if images.ndim == 4 else images
-    batch = {len(one), one.shape[1]} if one.ndim == 3 else {1}
-    N = next(iter(maps.values())).shape[-1]
+    B, _, _, N = next(iter(maps.values())).shape
     names = [watch.shown[label][0] for label in maps]
     if dropped := sorted(watch.draws & set(names)):
         raise ValueError(
@@ -169,17 +170,20 @@ def _require_whole(
         )
     try:
         with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
-            with (first := Run(model, N, batch, blocks_of(watch.modules, names))):
+            axis = _axis_of_images(model, images, B)
+            one = images.narrow(axis, 0, 1) if B > 1 else images
+            with (first := Run(model, N, {1}, blocks_of(watch.modules, names))):
                 model(one)
-            known = {name: x[: len(one)] for name, x in maps.items()}
-            random = drawn(known, first.maps, _rounding(first, one))
-            random += _others(watch, first, torch.arange(len(one)), names, _rounding(first, one))
-            for part in _parts(len(images)) if len(one) < len(images) else []:
+            runs = [(torch.arange(1), first)]
+            for part in _parts(B):
                 with (other := Run(model, N, {len(part)})):
-                    model(images[part])
+                    model(images.index_select(axis, part.to(images.device)))
+                runs.append((part, other))
+            random: list[str] = []
+            for part, run in runs:
                 known = {name: x[part] for name, x in maps.items()}
-                random += drawn(known, other.maps, _rounding(first, one))
-                random += _others(watch, other, part, names, _rounding(first, one))
+                random += drawn(known, run.maps, _rounding(first, one))
+                random += _others(watch, run, part, names, _rounding(first, one))
             random = list(dict.fromkeys(random))
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
@@ -221,11 +225,22 @@ def _require_whole(
         )
 
 
+def _axis_of_images(model: nn.Module, images: Tensor, B: int) -> int:
+    """On which axis the images lie: (B, ...), or tokens (N, B, D). Where both fit, one tells."""
+    sizes = images.shape[: 2 if images.ndim == 3 else 1]
+    fits = [axis for axis, size in enumerate(sizes) if size == B > 1]
+    if len(fits) < 2:
+        return sum(fits)
+    with suppress(Exception), (alone := Watch(model, verify=False)):
+        model(images[:1])
+    return int(not alone.maps or len(next(iter(alone.maps.values()))) > 1)
+
+
 def _parts(count: int) -> list[Tensor]:
     """Images that run without the others, beside the first: each alone, or many by halves."""
-    alone = torch.arange(1, count).split(1)
+    alone = [torch.tensor([number]) for number in range(1, count)]
     halves = torch.randperm(count, generator=torch.Generator().manual_seed(count)).chunk(2)
-    return list(alone) if count <= FEW else [alone[-1], *halves]
+    return alone if count <= FEW else [alone[-1], *halves]
 
 
 def _others(watch: Watch, alone: Run, part: Tensor, names: list[str], same: float) -> list[str]:
