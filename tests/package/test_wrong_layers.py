@@ -1271,10 +1271,51 @@ def test_what_a_layer_says_of_exponentials_may_be_divided_later():
     assert_close(maps.sum(-1), torch.ones(3, B, H, N).double())
 
 
-def test_what_a_layer_says_and_nothing_can_test_is_told():
-    model = stack(plain(), Speaks(soft, pointwise), plain())
-    with pytest.warns(UserWarning, match="'1.layer': what attention_weights says was not seen"):
-        attention_maps(model, tokens())
+def kernel(q, k, v):
+    q, k = q.exp(), k.exp()
+    return q @ (k.mT @ v) / (q @ k.sum(-2, keepdim=True).mT)
+
+
+def kernel_weights(q, k):
+    weights = q.exp() @ k.exp().mT
+    return weights / weights.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(("say", "mix"), [(soft, pointwise), (kernel_weights, kernel)])
+def test_what_a_layer_says_and_gives_in_a_way_of_its_own_is_tested_by_its_sums(say, mix):
+    model = stack(plain(), Speaks(say, mix), plain())
+    q, k, _ = model[1].layer.heads(model[1].norm(model[0](x := tokens())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_close(attention_maps(model, x)[1], say(q, k))
+
+
+def test_what_a_layer_says_and_nothing_can_test_is_refused():
+    class Grid(Speaks):
+        def forward(self, x):
+            return super().forward(x.flatten(1, 2)).view(x.shape)
+
+        def attention_weights(self, x):
+            return super().attention_weights(x.flatten(1, 2))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Grid(soft, pointwise)
+
+        def forward(self, x):
+            return x + self.layer(x)
+
+    for model, x in (
+        (all_random(Model()).eval(), torch.randn(B, 3, 4, D)),
+        (stack(plain(), Speaks(soft, pointwise), plain()).half(), tokens().half()),
+        (stack(plain(), Speaks(soft, pointwise), plain()), torch.randn(B, 2, D).double()),
+    ):
+        told = "layer': what attention_weights says was not seen to be multiplied"
+        with pytest.raises(ValueError, match=f"{told}.*verify=False does not ask"):
+            attention_maps(model, x)
+        with pytest.warns(UserWarning, match=told), record_attention(model):
+            model(x)
 
 
 def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
@@ -1838,26 +1879,23 @@ def added_product(q, k, v):
 
 
 LIES = {
-    "one by one": (by_tokens, True),
-    "baddbmm": (added_product, True),
-    "nothing is mixed": (lambda q, k, v: v, True),
-    "a running sum": (lambda q, k, v: v.cumsum(2), True),
-    "its neighbours": (lambda q, k, v: (v + v.roll(1, 2)) / 2, True),
-    "a mean": (lambda q, k, v: v.mean(2, keepdim=True).expand_as(v), False),
-    "a product by hand": (pointwise, False),  # which is none
+    "one by one": by_tokens,
+    "baddbmm": added_product,
+    "nothing is mixed": lambda q, k, v: v,
+    "a running sum": lambda q, k, v: v.cumsum(2),
+    "its neighbours": lambda q, k, v: (v + v.roll(1, 2)) / 2,
+    "a mean": lambda q, k, v: v.mean(2, keepdim=True).expand_as(v),
+    "other weights, by hand": lambda q, k, v: pointwise(k, q, v),
+    "linear attention": kernel,
 }
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_what_a_layer_says_is_refused_or_said_to_be_confirmed_by_nothing(name):
-    mix, refused = LIES[name]
-    model = stack(plain(), SaysOther(mix), plain())
-    if refused:
+def test_what_a_layer_says_and_does_not_do_is_refused(name):
+    model = stack(plain(), SaysOther(LIES[name]), plain())
+    for mode in (model, model.float()):
         with pytest.raises(ValueError, match=f"'1.layer'.*{SAID}"):
-            attention_maps(model, tokens())
-    else:
-        with pytest.warns(UserWarning, match="^'1.layer': .*nothing tests whether it is what forw"):
-            attention_maps(model, tokens())
+            attention_maps(mode, tokens().to(mode[0].norm.weight))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.ao:DeprecationWarning")

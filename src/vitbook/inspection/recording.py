@@ -19,6 +19,10 @@ from vitbook.inspection.mixing import UNTOLD, drawn, mixers
 from vitbook.inspection.recorder import Watch, blocks_of
 
 FEW = 8  # images, of which each runs alone
+UNTESTED = (
+    "what attention_weights says was not seen to be multiplied with values, so that nothing tests "
+    "whether it is what forward does"
+)
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
 
 
@@ -52,7 +56,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
 
     Warns:
         UserWarning: A layer attends by the name of its class and has no map, or has one that is
-            not of its tokens, or not what it multiplies with the values. It is named. What attends
+            not of its tokens, or not what it multiplies with the values, or that nothing can test.
+            It is named. What attends
             under another name, by other means than a softmax, or is mixed or thrown away round its
             product, is not tested here: :func:`attention_maps` alone sees it.
     """
@@ -63,7 +68,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     _require_some(model, watch)
     if watch.doubts:
         warnings.warn(f"not maps of all tokens: {_doubts(watch.doubts)}", stacklevel=3)
-    _say_untested(watch)
+    if watch.untested:
+        warnings.warn(f"{listed(watch.untested)}: {UNTESTED}", stacklevel=3)
 
 
 def attention_maps(
@@ -93,8 +99,10 @@ def attention_maps(
     queries and keys; whether a block uses what its layer gives; less than half of a head, or values
     that were scaled or are added; two streams of as many tokens, one after the other, that do not
     ask each other; what moves tokens by less than rounding; images behind the first one that are
-    treated in another way; and of many images, some that see each other in one half alone. Weights
-    that a layer says, and was not seen to multiply by, are named in a warning.
+    treated in another way; and of many images, some that see each other in one half alone. A layer
+    that says weights, and was not seen to multiply by them, runs alone, on tokens of three kinds
+    in many orders: what it gives has to be sums of something of each kind, weighted by what it
+    says. Then it is not tested which of its heads is which, and how large each is.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -117,28 +125,15 @@ def attention_maps(
         ValueError: Not all layers that attend gave a map of all tokens with the same shape; the
             weights are not those that are multiplied with the values; something else moves tokens;
             or a second run gives other tokens. The layers are named, and what would help.
-
-    Warns:
-        UserWarning: What a layer says by ``attention_weights`` could not be tested.
     """
     watch = watch_images(model, images, verify)
     maps = stacked(model, watch, images, layers)
     if verify:
         _require_whole(model, watch, images, maps, everything=layers is None)
-        _say_untested(watch)
     elif images.ndim > 3 and len(images) == next(iter(maps.values())).shape[-1] > 1:
         # images that attend to images would look like tokens
         stacked(model, watch_images(model, images[:1]), images[:1], layers)
     return torch.stack(list(maps.values()))  # (L, B, h, N, N)
-
-
-def _say_untested(watch: Watch) -> None:
-    if watch.untested:
-        warnings.warn(
-            f"{listed(watch.untested)}: what attention_weights says was not seen to be multiplied "
-            "with values, so that nothing tests whether it is what forward does",
-            stacklevel=4,
-        )
 
 
 def watch_images(model: nn.Module, images: Tensor, verify: bool = False) -> Watch:
@@ -167,6 +162,10 @@ def _require_whole(
     if dropped := sorted(watch.draws & set(names)):
         raise ValueError(
             f"model ({kind}) drops weights of {listed(dropped)} at random in evaluation mode, too"
+        )
+    if untested := [name for name in watch.untested if name in names]:
+        raise ValueError(
+            f"model ({kind}), {listed(untested)}: {UNTESTED}; verify=False does not ask"
         )
     try:
         with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ROWS = (-2, -2)  # the axes of the tokens, in values and in what came out
+KINDS, SOME = 3, 16  # kinds of tokens; rows of each order that are looked at
 PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
 
 
@@ -250,6 +251,34 @@ def are_weights(used: Tensor, said: Tensor, sums: list[Tensor]) -> bool:
     if any(is_close(x, total) or is_close(x, 1 / total) for x in sums):
         used = used / total
     return any(is_close(x, used) for x in (said, said.transpose(0, 1)))
+
+
+def sums_tokens(layer: Any, x: Tensor, *args: Any, **kwargs: Any) -> bool | None:
+    """Is what a layer gives the sum that it says, of something of each token? None: nothing tells.
+
+    Tokens of three kinds come in many orders. Each head has one vector for each kind, and all rows
+    have to be sums of these, weighted: there are at least twice as many orders as vectors.
+    """
+    (B, N, D), eps = x.shape, torch.finfo(x.dtype).eps
+    generator, vectors = torch.Generator().manual_seed(0), 1
+    shares: list[Tensor] = []
+    rows: list[Tensor] = []
+    tokens = torch.randn(KINDS, D, generator=generator).to(x) * x.std() + x.mean()
+    while len(rows) * B < 2 * vectors:
+        order = torch.randint(KINDS, (B, N), generator=generator).to(x.device)
+        some = torch.randperm(N, generator=generator)[:SOME].to(x.device)
+        said = layer.attention_weights(tokens[order], *args, **kwargs).view(B, -1, N, N)
+        share = said[:, :, some].double() @ F.one_hot(order, KINDS)[:, None].double()
+        shares.append(share.movedim(1, 2).flatten(2).flatten(0, 1).cpu())  # (B * some, h * kinds)
+        rows.append(layer(tokens[order], *args, **kwargs)[:, some].flatten(0, 1).double().cpu())
+        vectors = 1 + shares[0].shape[1]
+        if math.comb(N + KINDS - 1, N) < 2 * vectors:
+            return None  # so few tokens have too few orders
+    known, gave = F.pad(torch.cat(shares), (1, 0), value=1.0), torch.cat(rows)
+    apart = known @ torch.linalg.lstsq(known, gave, driver="gelsd").solution - gave
+    if apart.abs().amax() > min(max(100 * eps, 1e-6), 0.1) * (gave - gave.mean(0)).abs().amax():
+        return False
+    return True if eps < 1e-5 else None  # sums of half precision fit much
 
 
 def is_close(a: Tensor, b: Tensor, scale: Tensor | None = None) -> bool:
