@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from vitbook.inspection.recorder import ROWS, Call, Watch
-from vitbook.inspection.weights import PRODUCT, as_used, fused_values
+from vitbook.inspection.recorder import ROWS, Call, Softmax, Watch
+from vitbook.inspection.weights import as_used, fused_scores, fused_values
 
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 UNWATCHED = torch._C.DisableTorchFunction
@@ -93,7 +94,6 @@ class Run(Watch):
 
     Attributes:
         passed: Where tokens passed, in order.
-        asked: Queries and keys (N, h, 8) of a product, where they were seen.
 
     Args:
         model: Any module.
@@ -110,33 +110,6 @@ class Run(Watch):
         self._times_of: Counter[tuple[str, str]] = Counter()
         self._open: list[Place] = []
         self._fed = False  # a product came
-        self.asked: dict[Place, tuple[Tensor, Tensor]] = {}
-        self._asks: tuple[Tensor, Tensor] | None = None  # rows of queries and keys, until they are
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        if self._calls and not self._away and (func in FUSED or func in PRODUCT):
-            with UNWATCHED():
-                self._ask(func, [*args, *(kwargs or {}).values()][:2])
-        return super().__torch_function__(func, types, args, kwargs)
-
-    def _ask(self, func: Any, pair: list[Any]) -> None:
-        """Keep which queries ask which keys, for the product with values that comes next."""
-        q, k = pair
-        axis = 0 if func is F.multi_head_attention_forward else -2
-        rows = -1 if func in PRODUCT else axis
-        both = isinstance(q, Tensor) and isinstance(k, Tensor) and min(q.ndim, k.ndim) > 1
-        many = both and axis and self.N in q.shape[1:-2] and k.shape[:-2] != q.shape[:-2]
-        if both and not many and q.shape[axis] == k.shape[rows] == self.N:  # else heads, perhaps
-            turned = k if rows == axis else k.mT
-            self._asks = self._of_heads(q, axis), self._of_heads(turned, axis)
-
-    def _of_heads(self, x: Tensor, axis: int) -> Tensor:
-        """What each token (N, h, 8) is known by in each head."""
-        x = x.movedim(axis, 0)  # where it is the first one, heads share the last one
-        x = x.reshape(self.N, -1, x.shape[-1] if axis else x[0].numel())  # (N, h, d)
-        return self.kept.numbers(x.flatten(0, 1), 0).unflatten(0, x.shape[:2])
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
         before = len(self._calls)
@@ -253,8 +226,6 @@ class Run(Watch):
     ) -> Any:
         call = call or self._layer()
         place = self._place(call.name, "product")
-        if self._asks is not None:
-            self.asked[place], self._asks = self._asks, None
         with UNWATCHED():
             self._pass(place, call.name, MIXED, values, axes[0])
             out = self._again(place, out, axes[1])
@@ -308,9 +279,9 @@ class Disturbed(Run):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if func in FUSED and self._calls and not self._away:  # it need not run
-            self._ask(func, [*args, *(kwargs or {}).values()][:2])
             values, axes = fused_values(func, *args, **(kwargs or {}))
-            return self._attended(None, None, None, values, self._layer(), axes)
+            scores = partial(fused_scores, func, *args, **(kwargs or {}))
+            return self._attended(None, scores, None, values, self._layer(), axes)
         return super().__torch_function__(func, types, args, kwargs)
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
@@ -438,10 +409,28 @@ class Apart(Disturbed):
 
 
 class Held(Disturbed):
-    """A later run on another image, all attention held, and nothing else."""
+    """A later run on another image, all attention held, and nothing else.
+
+    Attributes:
+        asked: The scores of each product, before they are held.
+    """
+
+    keeps_scores = True
 
     def __init__(self, model: nn.Module, first: Run):
         super().__init__(model, first, torch.zeros(first.N, dtype=torch.long))
+        self.asked: dict[Place, Tensor] = {}
+
+    def _multiplied(self, call: Call, softmax: Softmax, ways: list[tuple], out: Any) -> Any:
+        weights, softmax.weights = softmax.weights, softmax.scores
+        out = super()._multiplied(call, softmax, ways, out)
+        softmax.weights = weights
+        return out
+
+    def _attended(self, out: Any, weights: Any, *rest: Any) -> Any:
+        out = super()._attended(out, weights, *rest)
+        self.asked[next(reversed(self.passed))] = weights().detach()
+        return out
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         return x if place[1] == "given" else super()._again(place, x, axis)

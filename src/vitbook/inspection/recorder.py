@@ -69,6 +69,7 @@ class Softmax:
     """A softmax over the last axis, in the call in which it is taken."""
 
     weights: Tensor
+    scores: Tensor  # of which it is taken, if they are kept
     dropped: list[Tensor] = field(default_factory=list)  # what dropout made of them
     used: bool = False
     givers: list[str] = field(default_factory=list)  # modules that gave it to those round them
@@ -113,6 +114,8 @@ class Watch(TorchFunctionMode):
         verify: Multiply the weights with the values, and compare with what the layer got.
         rough: What the model gives is not wanted, so that it may be rounded in another way.
     """
+
+    keeps_scores = False
 
     def __init__(self, model: nn.Module, verify: bool = True, rough: bool = False):
         super().__init__()
@@ -289,7 +292,10 @@ class Watch(TorchFunctionMode):
         if func in SOFTMAX and out.ndim > 2:
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
-                self._layer().softmaxes.append(Softmax(out.detach().clone()))
+                weights = out.detach().clone()
+                scores = args[0] if args else kwargs["input"]
+                scores = scores.detach().clone() if self.keeps_scores else weights
+                self._layer().softmaxes.append(Softmax(weights, scores))
                 self._softmaxes += 1
             else:
                 self._layer().other_axes.append(out.shape[0 if axis is None else axis])

@@ -91,6 +91,15 @@ def fused_values(func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, tuple[in
     return value, (0, 0) if func is F.multi_head_attention_forward else ROWS
 
 
+def fused_scores(func: Any, query: Tensor, key: Tensor, *_: Any, **__: Any) -> Tensor:
+    """By which token asks which in a call of these functions, but for scale, weights and mask."""
+    if func is F.multi_head_attention_forward:
+        query, key = query.movedim(0, -2), key.movedim(0, -2)
+    if query.ndim > 2 and key.shape[-3] < query.shape[-3]:  # some heads share their keys
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
+    return query @ key.mT
+
+
 def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Work it out without gradients and in full precision, also under autocast."""
     kind = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device.type
@@ -210,6 +219,23 @@ def moved_rows(before: Tensor, after: Tensor, keys: set[int]) -> int:
     apart = (before / rests[0] - after / rests[1]).abs() > 1e-3
     seen = (rests[0] > 0.01) & (rests[1] > 0.01)
     return int((apart & seen).movedim(-2, 0).flatten(1).any(dim=1).sum())
+
+
+def turned_rows(before: Tensor, after: Tensor, moved: Tensor) -> tuple[Tensor, Tensor]:
+    """Which rows of scores (..., N, N) rank the keys that did not move (N,) anew.
+
+    By more than rounding, and up to one number for a row, which its softmax does not see. And in
+    which rows this is known, as these keys differ.
+    """
+    seen = (before.abs() < 1e4) & (after.abs() < 1e4) & ~moved  # what is more is a mask
+    size = torch.where(seen, before.abs(), 0.0).amax(-1, keepdim=True)
+
+    def spread(x: Tensor) -> Tensor:
+        x = torch.where(seen, x.double(), math.nan)
+        far = (x - x.nanmean(-1, keepdim=True)).abs()
+        return (far > 2 * torch.finfo(before.dtype).eps * size).any(-1)
+
+    return spread(after - before), spread(before)
 
 
 def sdpa_holds(
