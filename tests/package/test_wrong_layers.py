@@ -167,6 +167,7 @@ def scaled_einsum(q, k, v):
 CHANGED = "it changes its softmax"
 THROWN = "throws away, or replaces, rows or heads"
 MOVES = "moves tokens when another one is disturbed"
+NOTHING = "multiplies its map with values that are all zero"
 SAID = "what it multiplies with values are not the weights that it says"
 # A layer, and why it is refused.
 WRONG = {
@@ -1072,13 +1073,23 @@ def test_positions_that_a_module_gives_are_no_patches():
         attention_maps(model, images)
 
 
-def test_a_mixing_at_the_end_of_the_last_block_is_seen_however_it_is_called():
-    images = torch.randn(B, D, 3, 4)
-    for forms in ((lambda x: x, lambda x: x), (lambda x: x["x"], lambda x: {"x": x})):
-        model = Grid(*forms, keyword=True)
-        model.take, model.blocks[0] = lambda x: x, Takes(*forms)
-        with pytest.raises(ValueError, match=f"'blocks.1' {MOVES}"):
-            attention_maps(all_random(model).eval(), images)
+FORMS = {
+    "tokens": (lambda x: x, lambda x: x),
+    "a dict": (lambda x: x["x"], lambda x: {"x": x}),
+    "a grid of one row": (lambda x: x[:, 0], lambda x: x[:, None]),
+    "a grid": (lambda x: x.flatten(1, 2), lambda x: x.unflatten(1, (3, 4))),
+    "a grid, channels first": (lambda x: x.flatten(2).mT, lambda x: x.mT.unflatten(2, (3, 4))),
+}
+
+
+@pytest.mark.parametrize("keyword", [True, False])
+@pytest.mark.parametrize("name", FORMS)
+def test_a_mixing_at_the_end_of_the_last_block_is_seen_however_it_is_called(name, keyword):
+    images, forms = torch.randn(1, D, 3, 4), FORMS[name]
+    model = Grid(*forms, keyword=keyword)
+    model.take, model.blocks[0] = lambda x: x, Takes(*forms)
+    with pytest.raises(ValueError, match=f"'blocks.1' {MOVES}"):
+        attention_maps(all_random(model).eval(), images)
 
 
 class Takes(Called):
@@ -1922,6 +1933,41 @@ def test_weights_that_change_on_the_way_to_another_module_are_doubted_where_they
     forward = model[1].layer.values[0].forward
     model[1].layer.values[0].forward = lambda x, weights: forward(x, change(weights))
     with pytest.raises(ValueError, match=f"'1.layer.weights'.*{CHANGED}"):
+        attention_maps(model, tokens())
+
+
+def test_numbers_that_are_none_and_values_that_are_zero_are_said_to_be_so():
+    model, x = stack(plain(), plain()), tokens()
+    with pytest.raises(ValueError, match=r"'0\.layer', '1\.layer': its map holds nan"):
+        attention_maps(model, x.index_fill(1, torch.tensor(3), math.nan), verify=False)
+    model[1].layer.qkv.weight.data[2 * D :] = model[1].layer.qkv.bias.data[2 * D :] = 0
+    with pytest.raises(ValueError, match=f"'1.layer' {NOTHING}"):
+        attention_maps(model, x)
+
+
+def test_a_softmax_among_complex_numbers_is_read():
+    def turned(q, k, v):
+        return (soft(q, k) + 0j) @ torch.complex(v, v.flip(-1))
+
+    model = stack(plain(), Other(lambda q, k, v: turned(q, k, v).real), plain())
+    q, k, _ = model[1].layer.heads(model[1].norm(model[0](x := tokens())))
+    assert_close(attention_maps(model, x)[1], soft(q, k))
+    model[1].layer.mix = lambda q, k, v: turned(q, k, v.roll(1, 2)).real
+    with pytest.raises(ValueError, match=MIXED):
+        attention_maps(model, x)
+
+
+def test_tokens_that_lie_on_the_last_axis_are_named():
+    class Last(Open):
+        def forward(self, x):
+            return super().forward(x.mT).mT
+
+    class Model(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x.mT)
+
+    model = all_random(Model(Last(), Last())).eval().double()
+    with pytest.raises(ValueError, match=r"or of tokens given as \(B, D, N\)"):
         attention_maps(model, tokens())
 
 

@@ -38,6 +38,7 @@ OTHERS = (
     "multiplies its map with values that do not follow the tokens before, one each: slots, "
     "channels, or tokens of something else"
 )
+ZEROS = "multiplies its map with values that are all zero, whatever its tokens are"
 ASKED = (
     "has queries that are not the tokens that it takes keys and values from, but as many, or heads "
     "that are windows or groups of tokens"
@@ -122,7 +123,7 @@ class Run(Watch):
         self._open.append(place)
         whole = call.x
         with UNWATCHED():
-            call.x = self._row_by_row(whole)
+            call.x = self._row_by_row(whole, call.name)
             x = _tokens(call, self._calls[-2].x if before else None)
             axis = None if x is None else self._axis(x)
             if whole is None or x is None or axis is None:
@@ -159,7 +160,7 @@ class Run(Watch):
             self.kept.alone.add(place)
         out, axis = _first(rest[-1] if given is None else given), self._axis(x)
         with UNWATCHED():
-            out = self._row_by_row(out)
+            out = self._row_by_row(out, name)
             if out is None or axis is None or out.ndim != 3 or self._are_weights(name, out):
                 return given
             if out.shape[:2] == x.shape[:2]:
@@ -176,6 +177,7 @@ class Run(Watch):
         if out is None or not out.is_floating_point():
             return
         with UNWATCHED():
+            out = self._row_by_row(out, name)
             rows = out.reshape([size for size in out.shape if size != 1])
             if rows.ndim == 2 and rows.shape[0] == self.N != rows.shape[1]:
                 self._pass((name, "gave", number), name, MOVES, rows, 0)
@@ -200,9 +202,10 @@ class Run(Watch):
         fit = [form for form in forms if self.N // 2 < form.shape[1] <= self.N]
         return fit[0] if len(fit) == 1 else None
 
-    def _row_by_row(self, x: Tensor | None) -> Tensor | None:
+    def _row_by_row(self, x: Any, name: str) -> Any:
         """A grid of tokens in a block as (B, N, D), and all else as it is."""
-        if x is None or x.ndim != 4 or not self.blocks & {call.name for call in self._calls}:
+        around = {name, *(call.name for call in self._calls)}
+        if x is None or x.ndim != 4 or not self.blocks & around:
             return x
         _, *middle, last = x.shape
         forms = [x.flatten(1, 2)] * (middle[0] * middle[1] == self.N)

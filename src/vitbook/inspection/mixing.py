@@ -19,6 +19,7 @@ from vitbook.inspection.again import (
     NUMBERS,
     OTHERS,
     THROWN,
+    ZEROS,
     Apart,
     Begun,
     Disturbed,
@@ -146,7 +147,7 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
         if place[1] == "product":
             shared = any(x[0].equal(y) for y in had)
             if runs[-1].passed[place].fed and _stays(x, ways) and not shared:
-                found.setdefault(first.layer, OTHERS)
+                found.setdefault(first.layer, OTHERS if x.any() else ZEROS)
             had.append(x[0])
     return found
 

@@ -335,6 +335,8 @@ def stacked(
 def _misfit(weights: Tensor, images: Tensor) -> str:
     """Why a layer's map is not (B, h, N, N), or nothing."""
     shape = tuple(weights.shape)
+    if weights.isnan().any():
+        return "its map holds nan: the images or the model do, or it makes some"
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
     count = "one image or the" if images.ndim == 3 else "the"  # perhaps (C, H, W)

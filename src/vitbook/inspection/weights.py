@@ -177,6 +177,8 @@ def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
 
     The last axis, of the keys, stays the last. None: they are other numbers.
     """
+    if used.numel() == weights.numel() and used.is_complex() and not used.imag.any():
+        used = used.real
     if used.numel() != weights.numel() or not used.is_floating_point():
         return None
     used = used if used.layout == torch.strided else used.to_dense()
