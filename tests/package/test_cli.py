@@ -182,6 +182,7 @@ def test_a_run_is_shown_in_one_file_with_its_audit(trained, tmp_path, capsys):
 
 MEANS = ["--mean", "0.4,0.4,0.4", "--std", "0.3,0.3,0.3", "--size", 16]
 OWN_MODEL = """
+import torch
 from torch import nn
 from own_sizes import SIZES
 from vitbook.models.vit import VisionTransformer
@@ -205,6 +206,12 @@ class Backbone(Quiet):
     looks = True
     def forward(self, images): return {"features": super().forward(images)}
 def backbone(): return Backbone()
+def meta():
+    with torch.device("meta"): return Quiet()
+class Texts(Quiet):
+    looks = True
+    def forward(self, ids, images=None): return super().forward(images[ids])
+def texts(): return Texts()
 """
 SIZES = (
     "SIZES = dict(image_size=16, patch_size=4, in_channels=3, embed_dim=8, depth=1, num_heads=2)"
@@ -271,6 +278,12 @@ REFUSED = [
     (["own.py:build", "--weights", "half.safetensors", *MEANS], "lacks"),
     (["own.py:build", "--weights", "none.pt", *MEANS], "--weights must be a file"),
     (["own.py:built", *MEANS], "has no function built"),
+    (["own.py:meta", *MEANS], "own.py:meta gives weights on the device meta"),
+    (
+        ["own.py:texts", *MEANS],
+        "model (Texts) fails where it is called with images (1, 3, 16, 16), and with nothing else: "
+        "TypeError: 'NoneType' object is not subscriptable",
+    ),
     (["own.py:count", *MEANS], "must return a torch.nn.Module, got 3"),
     (["other.py:build", *MEANS], "must be FILE.py:FUNCTION of a file that exists"),
 ]

@@ -97,7 +97,7 @@ def _elsewhere(
     """
     model = getattr(model, "_orig_mod", model)
     found: list[str] = []
-    runs: list[Run] = []
+    runs: list[Held] = []
     with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
         with (first := Run(model, N, {1})):
             model(image)
@@ -108,13 +108,13 @@ def _elsewhere(
             moved: dict[str, Tensor] = {}
             for name, (layer, number) in names.items():
                 place = (layer, "product", number)
-                if place in first.passed and place in run.passed:
-                    apart = first.passed[place].numbers - run.passed[place].numbers
+                if place in runs[0].passed and place in run.passed:
+                    apart = runs[0].passed[place].numbers - run.passed[place].numbers
                     moved[name] = apart.abs().amax(dim=1)
             own = moved.get(next(iter(names)), torch.zeros(N).to(image))
             still = own <= NOTHING * own.max()
             found += [n for n, far in moved.items() if far[still].sum() > ELSEWHERE * far.sum()]
-    others = crossed(first, runs)
+    others = crossed(runs[0], runs[1:])
     found += [name for name, (layer, _) in names.items() if layer in others]
     return list(dict.fromkeys(found))
 
