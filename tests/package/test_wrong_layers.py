@@ -1971,6 +1971,19 @@ def test_tokens_that_lie_on_the_last_axis_are_named():
         attention_maps(model, tokens())
 
 
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_what_mixes_the_tokens_of_one_image_alone_is_seen_whichever_it_is(where):
+    def bright(x):
+        return torch.where(x.mean((1, 2), keepdim=True) > 4, 0.1 * x.roll(2, 1), 0 * x)
+
+    model = nn.Sequential(Block(plain()), Parts(bright), Block(plain()))
+    model, x = all_random(model).eval().double(), torch.randn(3, N, D).double()
+    assert attention_maps(model, x).shape == (2, 3, H, N, N)
+    x[where] += 9
+    with pytest.raises(ValueError, match=MOVES):
+        attention_maps(model, x)
+
+
 def one_key(scores, product):
     """All heads ask the same keys, in an order of axes."""
 

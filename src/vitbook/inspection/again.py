@@ -99,11 +99,11 @@ class Run(Watch):
     Args:
         model: Any module.
         N: How many tokens it has.
-        batch: How many images there may be.
+        batch: How many images it is given.
         blocks: The modules in which tokens may come as a grid (B, C, H, W) or (B, H, W, C), too.
     """
 
-    def __init__(self, model: nn.Module, N: int, batch: set[int], blocks: Iterable[str] = ()):
+    def __init__(self, model: nn.Module, N: int, batch: int, blocks: Iterable[str] = ()):
         super().__init__(model, verify=False)
         self.N, self.batch, self.blocks = N, batch, set(blocks)
         self.kept = Kept()
@@ -151,20 +151,16 @@ class Run(Watch):
             with UNWATCHED():
                 return self._make((name, "made", place[2]), rest[-1])
         x = self.kept.given.get(place)
-        if x is None and self._fed and len(rest) > 1:
-            self._give(name, place[2], _first(rest[-1] if given is None else given))
-        if x is None or len(rest) < 2:
+        if len(rest) < 2 or (x is None and not self._fed):
             return given
-        others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
-        if not any(isinstance(y, Tensor) and y.ndim > 2 for y in others):
-            self.kept.alone.add(place)
-        out, axis = _first(rest[-1] if given is None else given), self._axis(x)
+        if x is not None:
+            others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
+            if not any(isinstance(y, Tensor) and y.ndim > 2 for y in others):
+                self.kept.alone.add(place)
         with UNWATCHED():
-            out = self._row_by_row(out, name)
-            if out is None or axis is None or out.ndim != 3 or self._are_weights(name, out):
-                return given
-            if out.shape[:2] == x.shape[:2]:
-                self._pass((name, "gave", place[2]), name, MOVES, out, axis)
+            out = self._row_by_row(_first(rest[-1] if given is None else given), name)
+            if out is not None and out.is_floating_point() and not self._are_weights(name, out):
+                self._give((name, "gave", place[2]), out, x)
         return given
 
     def _are_weights(self, name: str, out: Tensor) -> bool:
@@ -172,15 +168,15 @@ class Run(Watch):
         around = self._calls[-1].softmaxes if self._calls else []
         return any(name in x.givers and as_used(out, x.weights) for x in around)
 
-    def _give(self, name: str, number: int, out: Tensor | None) -> None:
-        """Tokens of one image that a module gave which was given none, or in another way."""
-        if out is None or not out.is_floating_point():
-            return
-        with UNWATCHED():
-            out = self._row_by_row(out, name)
-            rows = out.reshape([size for size in out.shape if size != 1])
-            if rows.ndim == 2 and rows.shape[0] == self.N != rows.shape[1]:
-                self._pass((name, "gave", number), name, MOVES, rows, 0)
+    def _give(self, place: Place, out: Tensor, x: Tensor | None) -> None:
+        """Tokens that a module gave: in the form of those that it was given, or of one image."""
+        if x is None:
+            out = out.reshape([size for size in out.shape if size != 1])
+            axis = 0 if out.ndim == 2 and out.shape[0] == self.N != out.shape[1] else None
+        else:
+            axis = self._axis(x) if out.ndim == 3 and out.shape[:2] == x.shape[:2] else None
+        if axis is not None:
+            self._pass(place, place[0], MOVES, out, axis)
 
     def _make(self, place: Place, out: Tensor) -> Tensor | None:
         """Keep patches, or tokens, that a module gave, of grids the last one alone."""
@@ -196,7 +192,7 @@ class Run(Watch):
 
     def _patches(self, x: Tensor) -> Tensor | None:
         """(B, M, D), D the channels of a grid (B, D, ...) or (B, ..., D), or nothing."""
-        if x.ndim < 3 or len(x) not in self.batch or not x.is_floating_point():
+        if x.ndim < 3 or len(x) != self.batch or not x.is_floating_point():
             return None
         forms = [x.flatten(1, -2)] + [x.flatten(2).mT] * (x.ndim > 3)
         fit = [form for form in forms if self.N // 2 < form.shape[1] <= self.N]
@@ -214,7 +210,7 @@ class Run(Watch):
 
     def _axis(self, x: Tensor) -> int | None:
         """Which axis of (B, N, D) or (N, B, D) is that of the tokens."""
-        found = (i for i in (1, 0) if x.shape[i] == self.N and x.shape[1 - i] in self.batch)
+        found = (i for i in (1, 0) if x.shape[i] == self.N and x.shape[1 - i] == self.batch)
         return next(found, None)
 
     def _attended(

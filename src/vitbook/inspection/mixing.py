@@ -41,11 +41,15 @@ UNTOLD = {RANDOM, NAN, SOMETIMES}  # with these, nobody can tell what mixes
 
 
 def mixers(
-    model: nn.Module, image: Tensor, first: Run, layers: list[str] | None = None
+    model: nn.Module,
+    image: Tensor,
+    first: Run,
+    layers: list[str] | None = None,
+    known: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """What moves tokens by more than the attention that was seen: innermost layer -> how.
 
-    Where ``layers`` are named, inside of those alone.
+    Where ``layers`` are named, inside of those alone. ``known`` is what moves them in other images.
     """
 
     def run(way: Tensor) -> Run:
@@ -81,7 +85,7 @@ def mixers(
     ways = all_ways(first.N).to(image.device)
     together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
     first = run(ways[0]) if together else first
-    found = asked(wrong([first, *map(run, ways[1:])], ways))
+    found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways))
     if not found and layers is None:
         runs = [begun(way) for way in ways]
         for place in unmoved(runs):  # positions
@@ -105,6 +109,17 @@ def mixers(
         for name, how in whole.items()
         if not any(is_part(other, of=name) for other in whole if other != name)
     }
+
+
+def moved_once(model: nn.Module, image: Tensor, first: Run) -> dict[str, str]:
+    """What moves tokens where half of them are disturbed, once."""
+    if any(map(rounds_together, model.modules())):
+        return {}
+    half = torch.randperm(first.N, generator=torch.Generator().manual_seed(0)) % 2
+    ways = torch.stack([0 * half, half]).to(image.device)
+    with (run := Disturbed(model, first, ways[1])):
+        model(image)
+    return wrong([first, run], ways)
 
 
 def all_ways(N: int) -> Tensor:

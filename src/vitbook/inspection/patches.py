@@ -7,7 +7,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import Held, Run
+from vitbook.inspection.again import Held, Run, Seen
 from vitbook.inspection.mixing import crossed, halves
 from vitbook.inspection.recording import (
     evaluated,
@@ -99,7 +99,7 @@ def _elsewhere(
     found: list[str] = []
     runs: list[Held] = []
     with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
-        with (first := Run(model, N, {1})):
+        with (first := Run(model, N, 1)):
             model(image)
         for other in halves(image):
             with (run := Held(model, first)):
@@ -146,10 +146,6 @@ def _wrong(moved: Tensor, num_prefix: int, columns: int) -> str:
     return ""
 
 
-class _Seen(Exception):  # noqa: N818
-    """The tokens are known, and the rest of the model need not run."""
-
-
 def _moving(
     model: nn.Module, layer: nn.Module, image: Tensor, grid: tuple[int, int], N: int
 ) -> Tensor:
@@ -191,11 +187,11 @@ def _given(model: nn.Module, layer: nn.Module, images: Tensor, N: int) -> list[T
                 forms = [x.flatten(1, -2), x.transpose(0, 1), x.flatten(2).mT]
                 fit = [form for form in forms if form.shape[:2] == (len(images), N)]
                 found.extend(form.double().cpu() for form in fit[:1])
-        raise _Seen
+        raise Seen
 
     handle = layer.register_forward_pre_hook(before, with_kwargs=True)
     try:
-        with same_draws(images), torch.no_grad(), evaluated(model), uncompiled(), suppress(_Seen):
+        with same_draws(images), torch.no_grad(), evaluated(model), uncompiled(), suppress(Seen):
             model(images)
     finally:
         handle.remove()

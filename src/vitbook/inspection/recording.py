@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.inspection.again import Run
-from vitbook.inspection.mixing import UNTOLD, drawn, mixers
+from vitbook.inspection.mixing import UNTOLD, drawn, mixers, moved_once
 from vitbook.inspection.recorder import Watch, blocks_of, names_of
 
 FEW = 8  # images, of which each runs alone
@@ -89,17 +89,18 @@ def attention_maps(
     another one; of the values that a map is multiplied with, those of the same tokens have to move,
     at least half of them; and what a layer gives has to move with each row and each half of a head
     of its product, unless a projection has zero columns there. Of any two tokens it is seen whether
-    one moves the other. Patches that a module gives are disturbed, too: each token is given one, up
-    to as many as were added. Where half of the image is noise, queries and keys of the same tokens
-    have to move, in all heads.
+    one moves the other; in another image that runs alone, whether half of its tokens move the
+    others. Patches that a module gives are disturbed, too: each token is given one, up to as many
+    as were added. Where half of the image is noise, queries and keys of the same tokens have to
+    move, in all heads.
 
     Not tested: what a function does to patches before a module gives them, to tokens where no
     module gives or takes them any more, which is pooling, or to tokens of before the first layer
     that are added behind it; what makes the weights themselves, from
     queries and keys; whether a block uses what its layer gives; less than half of a head, or values
     that were scaled or are added; two streams of as many tokens, one after the other, that do not
-    ask each other; what moves tokens by less than rounding; images behind the first one that are
-    treated in another way; and of many images, some that see each other in one half alone. A layer
+    ask each other; what moves tokens by less than rounding; and of more than 8 images, those that
+    are treated in another way, or see each other in one half alone. A layer
     that says weights, and was not seen to multiply by them, runs alone, on tokens of three kinds
     in many orders: what it gives has to be sums of something of each kind, weighted by what it
     says. Then it is not tested which of its heads is which, and how large each is.
@@ -171,23 +172,22 @@ def _require_whole(
         with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
             axis = _axis_of_images(model, images, B)
             one = images.narrow(axis, 0, 1) if B > 1 else images
-            with (first := Run(model, N, {1}, blocks_of(watch.modules, names))):
+            blocks = blocks_of(watch.modules, names)
+            with (first := Run(model, N, 1, blocks)):
                 model(one)
-            runs = [(torch.arange(1), first)]
+            random = _apart(watch, first, torch.arange(1), maps, _rounding(first, one))
+            moved: dict[str, str] = {}
             for part in _parts(B):
-                with (other := Run(model, N, {len(part)})):
-                    model(images.index_select(axis, part.to(images.device)))
-                runs.append((part, other))
-            random: list[str] = []
-            for part, run in runs:
-                known = {name: x[part] for name, x in maps.items()}
-                random += drawn(known, run.maps, _rounding(first, one))
-                random += _others(watch, run, part, names, _rounding(first, one))
+                some = images.index_select(axis, part.to(images.device))
+                with (run := Run(model, N, len(part), blocks)):
+                    model(some)
+                random += _apart(watch, run, part, maps, _rounding(first, one))
+                moved |= moved_once(model, some, run) if len(part) == 1 and not random else {}
             random = list(dict.fromkeys(random))
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
-            mixing = {} if random or missing else mixers(model, one, first, chosen)
-            apart = everything and mixing and not mixers(model, one, first, names)
+            mixing = {} if random or missing else mixers(model, one, first, chosen, moved)
+            apart = everything and mixing and not mixers(model, one, first, names, moved)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
@@ -242,9 +242,12 @@ def _parts(count: int) -> list[Tensor]:
     return alone if count <= FEW else [alone[-1], *halves]
 
 
-def _others(watch: Watch, alone: Run, part: Tensor, names: list[str], same: float) -> list[str]:
-    """The layers whose products gave something else to these images with others round them."""
-    found = []
+def _apart(
+    watch: Watch, alone: Run, part: Tensor, maps: dict[str, Tensor], same: float
+) -> list[str]:
+    """The layers whose maps or products are others for these images without the rest."""
+    found = drawn({name: x[part] for name, x in maps.items()}, alone.maps, same)
+    names = {watch.shown[label][0] for label in maps}
     for (name, number), (gave, axis) in watch.gave.items():
         again = alone.kept.given.get((name, "product", number))
         again = again[0] if isinstance(again, tuple) else again
