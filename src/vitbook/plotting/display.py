@@ -60,11 +60,13 @@ def figure_html(fig: Figure, alt: str, caption: str | None = None) -> str:
     with style():
         enlarge(fig)
     with laid_out(fig):  # once, so that both pictures have one size
-        parts.append(_image(figure_png(fig), alt, "only-light" if both else ""))
+        png = figure_png(fig)
+        parts.append(_image(png, alt, "only-light" if both else ""))
         if both:
             parts.append(_image(figure_png(fig, dark=True), alt, "only-dark"))
     if text is not None:
-        parts.append(f"<figcaption>{text}</figcaption>")
+        wide = f"max-width:max({_size(png)[0]}px,24rem)"  # as the picture, or 50 letters
+        parts.append(f'<figcaption style="{wide}">{text}</figcaption>')
     return "".join([*parts, "</figure>"])
 
 
@@ -110,7 +112,7 @@ def _ground(picture: Image.Image) -> int:
 
 
 def _image(png: bytes, alt: str, class_: str) -> str:
-    width, height = (round(side / PIXEL_RATIO) for side in _png_size(png))
+    width, height = _size(png)
     theme = f' class="{class_}"' if class_ else ""
     ground = "" if class_ == "only-dark" else ";background:#fff"
     return (
@@ -120,9 +122,9 @@ def _image(png: bytes, alt: str, class_: str) -> str:
     )
 
 
-def _png_size(png: bytes) -> tuple[int, ...]:
-    """Width and height of a PNG in pixels, read from its first chunk."""
-    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+def _size(png: bytes) -> tuple[int, ...]:
+    """Width and height of a picture in CSS pixels, read from its first chunk."""
+    return tuple(round(int.from_bytes(png[at : at + 4], "big") / PIXEL_RATIO) for at in (16, 20))
 
 
 def _plain_text(name: str, text: str) -> str:
