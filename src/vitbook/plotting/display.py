@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
+from vitbook.plotting.axes import axes_alone
 from vitbook.plotting.caption import caption_html
 from vitbook.plotting.dark import GROUND, dark_inks
 from vitbook.plotting.font_sizes import PAD, enlarge, laid_out
@@ -49,7 +50,8 @@ def figure_html(fig: Figure, alt: str, caption: str | None = None) -> str:
     """The HTML that ``show`` displays, as a string. Same arguments, same errors.
 
     Where the environment asks for both themes, a second picture follows the first, in the inks of
-    the dark theme; the page's style sheet shows one of them.
+    the dark theme; the page's style sheet shows one of them. The axes alone follow, hidden, in the
+    dark inks: a page shows them in the figure's place while it asks for a guess.
     """
     if not isinstance(fig, Figure):
         raise TypeError(f"fig must be a matplotlib Figure, got {type(fig).__name__}")
@@ -64,6 +66,10 @@ def figure_html(fig: Figure, alt: str, caption: str | None = None) -> str:
         parts.append(_image(png, alt, "only-light" if both else ""))
         if both:
             parts.append(_image(figure_png(fig, dark=True), alt, "only-dark"))
+            with axes_alone(fig, CSS_DPI * PIXEL_RATIO) as any_axes:
+                if any_axes:
+                    axes = _image(figure_png(fig, dark=True), "", "only-asked")
+                    parts.append(f'<div class="figure-axes" aria-hidden="true" hidden>{axes}</div>')
     if text is not None:
         wide = f"max-width:max({_size(png)[0]}px,24rem)"  # as the picture, or 50 letters
         parts.append(f'<figcaption style="{wide}">{text}</figcaption>')
@@ -114,7 +120,7 @@ def _ground(picture: Image.Image) -> int:
 def _image(png: bytes, alt: str, class_: str) -> str:
     width, height = _size(png)
     theme = f' class="{class_}"' if class_ else ""
-    ground = "" if class_ == "only-dark" else ";background:#fff"
+    ground = ";background:#fff" if class_ in ("", "only-light") else ""
     return (
         f'<img alt="{html.escape(alt)}"{theme} width="{width}" height="{height}"'
         f' style="max-width:100%;height:auto{ground}"'
