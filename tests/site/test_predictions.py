@@ -3,12 +3,16 @@
 `answerable.py` has the pages. They stand below a path, /html/, as many a course's page does.
 """
 
+import io
 import json
 import re
 
+import numpy as np
 import pytest
 from answerable import CHAPTER, FRONT, FRONT_SHELL, HTML, KEY, SHELL, put_into, rendered
 from axe_playwright_python.sync_playwright import Axe
+from bs4 import BeautifulSoup
+from PIL import Image
 from test_site import CHAPTERS, DARK, OPTIONS, STILL, VIEWS, served
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
@@ -396,6 +400,57 @@ def test_a_page_opened_as_a_file_keeps_its_answers_too(open_page):
     page.wait_for_timeout(500)  # from a disk, a page loaded again at once may find nothing yet
     page.reload(wait_until="load")
     assert ", certain." in box.locator(".ask-said").inner_text()
+
+
+AXES_OF = "attention/scaled_dot_product.html", "#predict-scaled-dot-product-typical-gradient"
+
+
+def seen_of(page, theme):
+    """Are the axes alone seen, is the plot?"""
+    box = page.locator(AXES_OF[1])
+    parts = [box.locator(name) for name in (".figure-axes img", f"img.only-{theme}")]
+    parts[1].scroll_into_view_if_needed()
+    return [part.evaluate(SEEN) for part in parts]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_plot_that_waits_for_a_guess_is_its_own_axes_until_then(open_page, view):
+    theme = "dark" if view == "dark" else "light"
+    page = open_page(AXES_OF[0], **VIEWS[view])
+    assert seen_of(page, theme) == [True, False]
+    box = page.locator(AXES_OF[1])
+    axes, plot = box.locator(".figure-axes"), box.locator(f"img.only-{theme}")
+    page.wait_for_function("e => e.complete", arg=axes.locator("img").element_handle())
+    for side, length in plot.bounding_box().items():
+        assert abs(length - axes.locator("img").bounding_box()[side]) < 1, side
+    page.add_style_tag(content=".figure-axes::after { content: none !important }")
+    pixels = np.asarray(Image.open(io.BytesIO(axes.screenshot())).convert("RGB"), dtype=int)
+    assert np.ptp(pixels[-40:].mean(2)) > 150  # words below, in an ink that reads on the ground
+    assert np.ptp(pixels, axis=2).max() < 40  # no colour of the plot
+    page.emulate_media(media="print")
+    assert seen_of(page, "light") == [False, True]
+    page.emulate_media(media="screen")
+    box.get_by_role("button", name="skip, and look").click()
+    assert seen_of(page, theme) == [False, True]
+
+
+def test_without_a_script_no_plot_waits(open_page):
+    page = open_page(AXES_OF[0], java_script_enabled=False)
+    assert seen_of(page, "light") == [False, True]
+
+
+def test_axes_alone_stand_in_predictions_only_and_cover_their_plots(built):
+    found = 0
+    for path in HTML.rglob("*.html"):
+        text = path.read_text("utf8")
+        if "figure-axes" not in text:
+            continue
+        for axes in BeautifulSoup(text, "html.parser").select(".figure-axes"):
+            assert axes.find_parent(class_="ask-output"), path
+            sizes = [(int(one["width"]), int(one["height"])) for one in axes.parent.select("img")]
+            assert np.ptp(sizes, axis=0).max() <= 1, path
+            found += 1
+    assert found > 15
 
 
 # What a reader sees of a page while a prediction asks, but for the prediction itself: the texts,
