@@ -5,6 +5,9 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -18,6 +21,7 @@ from vitbook.command.results import results
 from vitbook.command.train import train
 from vitbook.data.folder_names import printed
 
+STREAMS = {"stdout": "standard output", "stderr": "standard error"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 GOES_ON = {
     "train": "train --resume goes on from the last checkpoint",
@@ -27,17 +31,18 @@ GOES_ON = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; errors become one sentence and the exit code 2."""
-    for name in ("stdout", "stderr"):
+    for name, called in STREAMS.items():
         if getattr(sys, name) is None:  # closed: what is said is lost, what is trained is not
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal lacks stops nothing
-            stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name it lacks stops nothing
+            _name_errors(stream, called)
     options = parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
     try:
         refuse_idle(options)
         COMMANDS[options.command](options)
+        sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
         goes_on = GOES_ON.get(options.command, "nothing was kept")
@@ -47,7 +52,25 @@ def main(arguments: list[str] | None = None) -> int:
         if options.traceback or not (explained := _sentence(error, options)):
             raise
         print(f"vitbook: {explained}", file=sys.stderr)
+        if (
+            getattr(error, "filename", None) == STREAMS["stdout"]
+        ):  # else it is told once more at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
+
+
+def _name_errors(stream: Any, called: str) -> None:
+    """Let errors carry the name of a stream that takes nothing, as they carry those of files."""
+
+    def named(act: Callable, *arguments: str) -> Any:
+        try:
+            return act(*arguments)
+        except OSError as error:
+            error.filename = called
+            raise
+
+    if not isinstance(stream.write, partial):  # else it is done
+        stream.write, stream.flush = partial(named, stream.write), partial(named, stream.flush)
 
 
 def _attention(options: argparse.Namespace) -> None:
