@@ -799,6 +799,35 @@ def test_a_run_json_that_is_not_what_was_written_is_called_damaged(trained, tmp_
             assert len(told) < len(str(path)) + 200
 
 
+def edited(path, change):
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+EDITS = {  # what somebody wrote by hand into a file of a run
+    "classes was ['green', 'red', 'violet'], now ['red', 'green', 'violet']": (
+        "run.json",
+        lambda run: run | {"settings": run["settings"] | {"classes": ["red", "green", "violet"]}},
+    ),
+    "--num-heads was 2, now 4": (
+        "run.json",
+        lambda run: run | {"settings": run["settings"] | {"num_heads": 4}},
+    ),
+    "parts was ": ("parts.json", lambda parts: dict.fromkeys(parts, "test")),
+}
+
+
+@pytest.mark.parametrize("words", EDITS)
+def test_what_was_changed_by_hand_in_a_run_is_refused_by_name(words, trained, tmp_path, capsys):
+    out = tmp_path / "run"
+    shutil.copytree(trained, out)
+    assert run("evaluate", out) == 0
+    name, change = EDITS[words]
+    edited(out / name, change)
+    for command in (["evaluate", out], ["predict", out, "x.png"], ["train", "--resume"]):
+        assert run(*command, *(["--out", out] if command[0] == "train" else [])) == 2
+        assert f"which the checkpoint remembers: {words}" in capsys.readouterr().err
+
+
 def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_told(tmp_path):
     for part, seeds in (("train", range(4)), ("test", range(4, 7))):
         for name in ("green", "red"):

@@ -27,6 +27,7 @@ from vitbook.command.runs import (
     lender_of,
     lent_settings,
     same_settings,
+    settings_told,
     stored_run,
     write_run,
 )
@@ -62,6 +63,7 @@ def train(options: argparse.Namespace) -> None:
         if processes.rank() == 0:
             folder.require_free()
         settings, root, pictures = _settings(options, out, device)
+        folder.told = settings_told(settings)
         config, model = train_config(settings), build_model(settings).to(device)
         if (settings.get("weights") or settings.get("timm")) and not _goes_on(options, out):
             notes = own_pictures.start_from(model, settings)
