@@ -97,9 +97,17 @@ def sixteen_bits(path):
     Image.fromarray(values).save(path)
 
 
+def two_shades(path):
+    """A mask whose two shades are said by a palette."""
+    mask = painted(RED).convert("1").convert("P")
+    mask.putpalette([0, 0, 128, 128, 0, 0])
+    mask.save(path)
+
+
 CLEAR = Image.new("RGBA", (30, 30), (9, 9, 9, 99))
 ODD = {
     "grey in two shades, as masks are": lambda path: painted(RED).convert("1").save(path),
+    "1 file, in two shades, as masks are": two_shades,
     "grey: all three channels alike": lambda path: painted(RED).convert("L").save(path),
     "16 bits: scaled to 8": sixteen_bits,
     "CMYK: converted": lambda path: painted(RED).convert("CMYK").save(path.with_suffix(".jpg")),
