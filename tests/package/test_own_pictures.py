@@ -747,10 +747,13 @@ def test_names_of_any_encoding_stop_nothing_on_any_terminal(tmp_path, encoding):
     common = [sys.executable, "-m", "vitbook"]
     train = ["train", "--data", "folder", "--root", root, *SMALL, "--steps", "1"]
     results = ["results", tmp_path / "run", "--out", tmp_path / "page.html"]
-    for words in ([*train, "--out", tmp_path / "run"], results):
+    utf8 = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"}
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    other = utf8 if encoding.startswith("utf") else utf8 | plain  # names are read as other letters
+    for words, locale in (([*train, "--out", tmp_path / "run"], utf8), (results, other)):
         told = subprocess.run(
             [*common, *words],
-            env=os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"},
+            env=os.environ | locale,
             capture_output=True,
             check=False,
         )

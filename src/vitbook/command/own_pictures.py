@@ -17,6 +17,7 @@ from vitbook.data.folder import (
     FolderImages,
     PictureFolder,
     list_folder,
+    name_below,
     read_files,
 )
 from vitbook.data.folder_names import listed as named
@@ -95,7 +96,7 @@ def describe(
     found["learned_before"] = learned_before
     found["parts"] = dict(before)
     for file in listed.files:
-        where = file.path.relative_to(listed.root).as_posix()
+        where = name_below(listed.root, file.path)
         found["parts"] |= dict.fromkeys((file.key, where), file.part)
     pictures, twins = _apart(listed, pictures, found["parts"])
     learned = pictures[parts[0]]  # the others only judge: they lend it no numbers
@@ -139,7 +140,7 @@ def _apart(
 
     They are put down in ``parts`` with the picture that they equal, as all are by their pixels.
     """
-    keys = {file.path.relative_to(listed.root).as_posix(): file.key for file in listed.files}
+    keys = {name_below(listed.root, file.path): file.key for file in listed.files}
     apart, twins, both, notes = {}, [], [], []
     labels: dict[str, int] = {}
     for part, found in pictures.items():

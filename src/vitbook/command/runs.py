@@ -18,7 +18,7 @@ from vitbook.command.architectures import arguments_of
 from vitbook.command.own_pictures import CHECKPOINT_FILE, PARTS_FILE, lending_run
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.data.folder_names import printed
-from vitbook.files import write_atomically
+from vitbook.files import local, utf8, write_atomically
 from vitbook.models.foreign import AS_FLOAT, grid_of
 from vitbook.models.weights import load_weights, read_weights
 from vitbook.training import TrainConfig
@@ -51,6 +51,7 @@ def stored_run(out: Path) -> dict:
             raise TypeError("root is no text")
         if (path := out / PARTS_FILE).is_file():
             settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
+        root = root and local(root)
         learned = _complete(kept, format) if (kept := _learned(out)) else {}
     except DAMAGE as error:
         raise ValueError(
@@ -96,7 +97,7 @@ def _short(value: Any) -> str:
 def write_run(out: Path, settings: dict, root: str | None) -> None:
     """Keep what describes a run beside its weights."""
     out.mkdir(parents=True, exist_ok=True)
-    root = None if root is None else str(Path(root).resolve())
+    root = None if root is None else utf8(str(Path(root).resolve()))
     if "parts" in settings:
         write_atomically(
             out / PARTS_FILE, (json.dumps(settings["parts"], indent=0) + "\n").encode()

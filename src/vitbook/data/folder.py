@@ -20,6 +20,7 @@ from vitbook.data.folder_names import listed, printed
 from vitbook.data.pictures import PIXELS, SMALLEST, PictureError, endings, pixel_key, read_picture
 from vitbook.data.room import room
 from vitbook.data.splits import PARTS
+from vitbook.files import local, utf8
 
 SHARE = 0.2  # of a class for the test; of the rest as much for the validation
 FEWEST = {"trainval": 2, "test": 2}  # pictures of a class that are divided; else one for each part
@@ -302,13 +303,18 @@ class _Odd:
         self.kinds: dict[str, list[str]] = defaultdict(list)
 
     def name(self, path: Path) -> str:
-        return path.relative_to(self.root).as_posix()
+        return name_below(self.root, path)
 
     def add(self, kind: str, path: Path) -> None:
         self.kinds[kind].append(self.name(path))
 
     def notes(self) -> list[str]:
         return [_note(kind, names) for kind, names in sorted(self.kinds.items())]
+
+
+def name_below(root: Path, path: Path) -> str:
+    """What a file is called in notes and in runs: its path below the root."""
+    return utf8(path.relative_to(root).as_posix())
 
 
 def _note(kind: str, names: list[str]) -> str:
@@ -344,7 +350,7 @@ def _folders(place: Path, odd: _Odd) -> dict[str, Path]:
         if path.is_dir() and place.resolve().is_relative_to(path.resolve()):
             odd.add("left out: a link to a folder above", path)
         elif path.is_dir():
-            found[path.name] = path
+            found[utf8(path.name)] = path
         else:
             odd.add("left out: beside the folders of the classes", path)
     return found
@@ -407,8 +413,8 @@ def _only(place: Path) -> Path:
 
 def _deeper(root: Path, classes: list[str]) -> str:
     """Which folder the user may have meant."""
-    while len(classes) == 1 and (root / classes[0]).is_dir():
-        root = root / classes[0]
+    while len(classes) == 1 and (root / local(classes[0])).is_dir():
+        root = root / local(classes[0])
         classes = list(_folders(root, _Odd(root)))
     return f"; {root} holds {listed(classes)}: name that one" if len(classes) > 1 else ""
 
