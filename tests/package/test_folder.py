@@ -208,6 +208,8 @@ SELDOM += [
     ("big  cat", "big cat"),
     ("cat", "cat (1)"),
     ("Copy of dog", "dog", "dog - Copy"),
+    ("cat", "cat 2"),
+    ("cat", "cat_11"),
     ("cat", "unlabeled"),
     ("big cat", "big\u00a0cat"),
 ]
@@ -263,6 +265,7 @@ def test_classes_called_like_parts_are_refused_until_they_are_said_to_be_classes
         ("attest", "bus_station", "train_station"),
         ("grade 1", "grade 2"),
         ("grade (1)", "grade (2)"),
+        ("boeing 737", "boeing 737-800"),
         ("0", "1", "10"),
         ("device", "devil", "dev"),
         ("gallery", "museum"),
@@ -370,9 +373,52 @@ def test_files_of_the_same_names_in_two_classes_are_asked_about(tmp_path):
         for seed in range(6):
             picture = painted(RED, seed=seed + 10 * len(name))
             picture.save(tmp_path / name / f"2007_0000{seed}.png")
-    same = "JPEGImages and SegmentationClass hold 6 files of the same names"
-    assert any(note.startswith(same) for note in list_folder(tmp_path).notes)
+    same = (
+        "JPEGImages and SegmentationClass hold 6 files of the same names.*folders_are_classes=True"
+    )
+    with pytest.raises(ValueError, match=same):
+        list_folder(tmp_path)
+    assert list_folder(tmp_path, folders_are_classes=True).doubt
     assert not list_folder(folder(tmp_path / "counted")).notes
+
+
+def test_a_copy_is_seen_whatever_it_is_called(tmp_path):
+    root = folder(tmp_path)
+    (root / "\u8907\u672c").mkdir()
+    for seed in range(6):
+        (root / "\u8907\u672c" / f"{seed}.png").write_bytes(
+            (root / "red" / f"{seed}.png").read_bytes()
+        )
+    with pytest.raises(ValueError, match=r"red and .* hold 6 of the same pictures: .*=True"):
+        list_folder(root)
+    (root / "\u8907\u672c" / "5.png").write_bytes(b"another")
+    for seed in range(100, 107):
+        painted(RED, seed=seed).save(root / "\u8907\u672c" / f"{seed}.png")
+    assert "10 files, left out: the same file lies in two" in list_folder(root).notes[0]
+
+
+def drawn(numbers, negative=False):
+    """A scene of three discs on a bright ground, or where they are."""
+    rows, columns = np.mgrid[:60, :60]
+    scene = 90 + columns if not negative else np.zeros((60, 60))
+    for row, column, colour in numbers.integers(10, 50, (3, 3)):
+        disc = (rows - row) ** 2 + (columns - column) ** 2 < 64
+        scene = np.where(disc, 255 if negative else 4 * colour, scene)
+    return Image.fromarray(scene.clip(0, 255).astype(np.uint8)).convert("RGB")
+
+
+@pytest.mark.parametrize(("apart", "called"), [(0, ""), (0, "{}_"), (99, "")])
+def test_numbered_pictures_and_what_was_drawn_of_them_are_no_classes(tmp_path, apart, called):
+    for name, negative in (("rgb", False), ("tiefe", True)):
+        (tmp_path / name).mkdir()
+        for seed in range(24):
+            numbers = np.random.default_rng(seed + apart * negative)
+            drawn(numbers, negative).save(tmp_path / name / f"{called.format(name)}{seed:03}.png")
+    if apart:  # of other scenes
+        assert list_folder(tmp_path).classes == ("rgb", "tiefe")
+        return
+    with pytest.raises(ValueError, match="rgb and tiefe hold 24 files of the same numbers that l"):
+        list_folder(tmp_path)
 
 
 def test_parts_may_lie_a_folder_deeper_and_said_to_be_classes_they_are(tmp_path):
