@@ -632,6 +632,7 @@ def test_whatever_a_decoder_raises_is_one_note_with_the_files_name(tmp_path, mon
 
 
 KINDS = ("JPEG", "PNG", "TIFF", "GIF", "WEBP", "BMP", "PPM")
+TAGGED = ("JPEG", "PNG", "WEBP")  # with EXIF, which is damaged, too
 
 
 def test_half_a_png_is_no_picture(tmp_path):
@@ -650,11 +651,14 @@ def test_a_file_that_ends_in_nothing_is_said(tmp_path):
     assert read_picture(tmp_path / "a.bmp", 16).remarks == ("ends with zeros: was it all written?",)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files_are_read_or_refused_by_name(tmp_path, kind):
-    draw, out, refused = random.Random(0), io.BytesIO(), 0
-    painted(RED, (24, 24)).save(out, kind)
-    for _ in range(60):
+@pytest.mark.parametrize("number", [60, pytest.param(2000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("kind", [*KINDS, *(f"{kind} and tags" for kind in TAGGED)])
+def test_damaged_files_are_read_or_refused_by_name(tmp_path, kind, number):
+    draw, out, refused = random.Random(number), io.BytesIO(), 0
+    tags = Image.Exif()
+    tags.update({0x0112: 6, 0x010F: "camera", 0x011A: 72.0} if kind.endswith("tags") else {})
+    painted(RED, (24, 24)).save(out, kind.split()[0], exif=tags)
+    for _ in range(number):
         data = bytearray(out.getvalue())
         for _ in range(draw.choice((1, 4, 16))):
             data[draw.randrange(min(len(data), 400))] = draw.randrange(256)
