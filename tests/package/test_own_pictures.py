@@ -811,9 +811,9 @@ EDITS = {  # what somebody wrote by hand into a file of a run
         "run.json",
         lambda run: run | {"settings": run["settings"] | {"classes": ["red", "green", "violet"]}},
     ),
-    "--num-heads was 2, now 4": (
+    "pool was cls, now mean": (
         "run.json",
-        lambda run: run | {"settings": run["settings"] | {"num_heads": 4}},
+        lambda run: run | {"settings": run["settings"] | {"pool": "mean"}},
     ),
     "parts was ": ("parts.json", lambda parts: dict.fromkeys(parts, "test")),
 }
