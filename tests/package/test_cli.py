@@ -604,14 +604,20 @@ class CompilerError(RuntimeError):
 
 ERRORS = [
     (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB. GPU 0 has"), "memory; a"),
+    (
+        RuntimeError("[gloo/transport/tcp/pair.cc:561] Closed by peer"),
+        "train --resume goes on from",
+    ),
+    (torch.distributed.DistBackendError("NCCL error"), "process 0: another process ended or"),
     (CompilerError("no rule for this\nand a long tale"), "failed (no rule for this); leave"),
 ]
 
 
 @pytest.mark.parametrize(("error", "expected"), ERRORS)
-def test_what_a_gpu_or_a_compiler_refuses_is_one_sentence(
+def test_what_a_gpu_a_compiler_or_another_process_refuses_is_one_sentence(
     error, expected, tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.setenv("RANK", "0")
     fails(monkeypatch, "vitbook.training.train", error)
     words = ["train", *SMALL, "--steps", 1, "--compile", "--out", tmp_path / "a"]
     assert expected in message(capsys, *words)

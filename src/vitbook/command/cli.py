@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from vitbook.command.evaluate import evaluate
 from vitbook.command.examine import examine
@@ -99,11 +100,9 @@ COMMANDS = {
 
 def _sentence(error: Exception, options: argparse.Namespace) -> str:
     """What to tell the user; empty for an error that only its traceback explains."""
-    text = str(error)
+    text, goes_on = str(error), GOES_ON.get(options.command, "nothing was kept")
     if isinstance(error, BrokenPipeError):
-        text = (
-            f"what it printed into was closed; {GOES_ON.get(options.command, 'nothing was kept')}"
-        )
+        text = f"what it printed into was closed; {goes_on}"
     elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         full = error.errno in FULL and "out" in options
@@ -115,6 +114,8 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
         compiler = type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
         if isinstance(error, torch.OutOfMemoryError):
             text = f"{text.split('. ')[0]}; a smaller --batch-size or --device cpu may help"
+        elif isinstance(error, dist.DistError) or ("RANK" in os.environ and "gloo" in text):
+            text = f"another process ended or cannot be reached; {goes_on}"
         elif compiler and getattr(options, "compile", False):
             text = f"torch.compile failed ({text.strip().splitlines()[0]}); leave --compile out"
         else:
