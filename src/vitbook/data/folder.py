@@ -48,8 +48,8 @@ SCALED = (
 )
 COMPARED = 32  # pictures of each of two classes that are looked at, if both have their numbers
 SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which they are summed
-FLAT = 3  # of 255: edges that differ less from cell to cell are those of noise
-CLEARLY = 6  # standard errors
+FLAT = 2  # of 255: edges that differ less from cell to cell are those of noise
+CLEARLY = 5  # standard errors
 COUNTER = re.compile(r"\D*\d{1,5}")  # names such as img_12 are alike in many classes
 LARGEST = 2**31  # bytes; no camera writes such a picture
 
@@ -195,7 +195,7 @@ def list_folder(
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
                     inner[path.parent] += 1
-    doubt = doubt or _twice(files, names)
+    doubt = doubt or ("" if classes else _twice(files, names))
     _require_classes(root, names, "" if meant else doubt)
     files = _once(files, odd)
     twice = _together(files, names) + _alone(below)
@@ -519,7 +519,7 @@ def _look_alike(pairs: list[tuple[Path, Path]]) -> bool:
     depths have those of their pictures.
     """
     thumbs = []
-    for pair in pairs[:: -(-len(pairs) // COMPARED)]:
+    for pair in pairs[:: max(1, len(pairs) // COMPARED)]:
         with suppress(ValueError, OSError):  # what is no picture is told where it is read
             thumbs.append(torch.stack([_edges(path) for path in pair]))
     if len(thumbs) < COMPARED // 4:
