@@ -663,6 +663,19 @@ def test_with_class_weights_each_class_counts_alike(photos, tmp_path):
     assert any(not torch.equal(alike[name], plain[name]) for name in alike)
 
 
+def test_classes_that_pictures_do_not_show_are_told_after_the_training(tmp_path, capsys):
+    for first, name in enumerate(("seen", "unseen")):
+        (tmp_path / "a" / name).mkdir(parents=True)
+        for seed in range(20):
+            painted((128, 128, 128), seed + 50 * first).save(tmp_path / "a" / name / f"{seed}.png")
+    words = ["train", "--data", "folder", "--root", tmp_path / "a", *SMALL, "--steps", 1]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    assert "is not clearly more than the 4 of who always answers the l" in capsys.readouterr().out
+    labels = torch.arange(3).repeat(5)
+    assert own_pictures.no_better(1.0, labels, "test") == []
+    assert own_pictures.no_better(0.4, labels, "test")
+
+
 def test_uneven_classes_are_named(tmp_path, capsys):
     for name, number in (("many", 50), ("few", 5)):
         (tmp_path / "in" / name).mkdir(parents=True)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.book.intervals import wilson_interval
 from vitbook.command.any_model import classifiers, load_whole, timm_model
 from vitbook.data.folder import (
     EmptyPartError,
@@ -235,6 +236,18 @@ def _counted(classes: tuple[str, ...], learned: Tensor, tested: Tensor) -> str:
             "(results); with --class-weights each counts alike"
         )
     return text
+
+
+def no_better(accuracy: float, labels: Tensor, part: str) -> list[str]:
+    """A sentence where the answers are not clearly better than that all are of one class."""
+    n, most = len(labels), int(torch.bincount(labels).max())
+    if wilson_interval(round(n * accuracy), n).low > most / n:
+        return []
+    return [
+        f"{round(n * accuracy)} of {n} right is not clearly more than the {most} of who always "
+        f"answers the largest class of the {part}: is what the folders are called to be seen in "
+        "their pictures, were there enough, and was the training long enough?"
+    ]
 
 
 def prepared(pictures: FolderImages, settings: dict) -> tuple[NormalizedImages, Tensor]:
