@@ -52,8 +52,11 @@ class Reader:
         return self.page.locator(f"#predict-heads-{name}")
 
     def guess(self, name, answer, look="Look"):
-        """Answer the box, and look: with "Look", or with one of the words for how sure."""
+        """Answer the box, and look: with "Look", of a number "Keep 50 %", or with one of the words
+        for how sure."""
         box = self.box(name)
+        if name == "share" and look == "Look":
+            look = f"Keep {answer} %"
         if name == "view":
             box.get_by_role("radio", name=answer).check()
         elif name == "share":
@@ -144,7 +147,7 @@ def test_what_is_said_of_a_choice_of_a_number_and_of_words(reader):
     ring = one.box("share").get_by_role("slider")
     assert ring.get_attribute("aria-valuetext") == "no guess yet"  # its first place is none
     ring.press("Enter")
-    assert not one.box("share").get_by_role("button", name="Look", exact=True).is_visible()
+    assert not one.box("share").get_by_role("button", name=re.compile("Look|Keep")).is_visible()
     for number, words in (
         ("50", "That is right."),
         ("45", "It is 50 %: your guess is 5 % too low, near enough."),
@@ -159,6 +162,30 @@ def test_what_is_said_of_a_choice_of_a_number_and_of_words(reader):
 
 ANSWERED = [("view", "one half"), ("view", "the same"), ("words", "So")]
 ANSWERED += [("share", number) for number in ("1", "50", "99")]
+
+
+@pytest.mark.parametrize("view", ["light", "phone"])
+def test_the_button_of_a_number_names_what_it_keeps_and_keeps_its_width(reader, view):
+    one = reader(view).open()
+    ring, button = (one.box("share").locator(of) for of in (".ask-track input", ".predict-button"))
+    assert button.text_content() == "Look"  # there is nothing to keep
+    widths = set()
+    for key, words in (
+        ("ArrowRight", "Keep 1 %"),
+        ("ArrowRight", "Keep 2 %"),
+        ("End", "Keep 100 %"),
+        ("ArrowLeft", "Keep 99 %"),
+    ):
+        ring.press(key)
+        assert button.inner_text() == words
+        assert one.box("share").get_by_role("button", name=words, exact=True).is_visible()
+        assert ring.get_attribute("aria-valuetext") == words.removeprefix("Keep ")
+        widths.add(round(button.bounding_box()["width"]))
+    assert len(widths) == 1
+    button.click()
+    assert one.kept()["answers"]["heads-share"]["said"] == "99"
+    one.box("share").get_by_role("button", name="take it back").click()
+    assert button.text_content() == "Look"
 
 
 @pytest.mark.parametrize("view", ["light", "phone"])
