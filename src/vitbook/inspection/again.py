@@ -40,8 +40,8 @@ OTHERS = (
 )
 ZEROS = "multiplies its map with values that are all zero, whatever its tokens are"
 ASKED = (
-    "has queries that are not the tokens that it takes keys and values from, but as many, or scores "
-    "that depend on more tokens than the two, or heads that are windows or groups of tokens"
+    "has queries that are not the tokens that it takes keys and values from, but as many, or "
+    "scores that depend on more tokens than the two, or heads that are windows or groups of tokens"
 )
 THROWN = "throws away, or replaces, rows or heads of what its map gave"
 Place = tuple[str, str, int]  # a layer, what of it, and the how manieth time

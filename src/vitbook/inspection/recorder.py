@@ -294,10 +294,10 @@ class Watch(TorchFunctionMode):
         if func in SOFTMAX and out.ndim > 2:
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
-                weights = out.detach().clone()
+                kept = out.detach().clone()
                 scores = args[0] if args else kwargs["input"]
-                scores = scores.detach().clone() if self.keeps_scores else weights
-                self._layer().softmaxes.append(Softmax(weights, scores))
+                scores = scores.detach().clone() if self.keeps_scores else kept
+                self._layer().softmaxes.append(Softmax(kept, scores))
                 self._softmaxes += 1
             else:
                 self._layer().other_axes.append(out.shape[0 if axis is None else axis])
