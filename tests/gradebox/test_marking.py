@@ -278,7 +278,10 @@ def windowed_mean(x, width):
 OF_ITS_OWN = SOLUTIONS["q2"].replace(CALL, "self.proj(x).unfold(0, self.width, 1).mean(-1)")
 
 
-@pytest.mark.parametrize("q2", [OF_ITS_OWN, SOLUTIONS["q2"]], ids=["once", "twice"])
+TWICE = pytest.param(SOLUTIONS["q2"], marks=pytest.mark.deep)
+
+
+@pytest.mark.parametrize("q2", [OF_ITS_OWN, TWICE], ids=["once", "twice"])
 def test_of_two_answers_of_which_one_needs_a_statement_that_is_stopped_one_is_paid(marked, q2):
     """In the public case, of length 7, both are right; so the first run is made twice only where a
     public case of question 2 needs another."""

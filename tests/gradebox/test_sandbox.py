@@ -565,7 +565,7 @@ def work(seconds):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_work_is_in_time_at_a_load_of_twelve_and_stopped_when_it_is_not(sandbox):
     """Limits count seconds of the processor: by the clock this takes several times as long."""
     with Session(sandbox, Limits(call_s=1), SET_UP) as session:
