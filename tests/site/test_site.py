@@ -1,9 +1,10 @@
 """The built site in _build/html: checked as files, and looked at in Chromium.
 
 Every page is opened in one of three views (light, dark, as wide as a phone), with its folded blocks
-unfolded, so that nothing hides from the tests; it is looked at in all three. In the last of them axe
-goes through every chapter and one page of each other kind, and through the figures of all pages, once
-they have drawn themselves. `make test-deep` opens each page in all three, and axe goes through each.
+unfolded, so that nothing hides from the tests; it is looked at in all three. In the last of them
+axe goes through every chapter and one page of each other kind, and through the figures of all
+pages, once they have drawn themselves. `make test-deep` opens each page in all three, and axe goes
+through each.
 """
 
 import ast
