@@ -152,7 +152,10 @@ def test_questions_that_were_left_as_handed_out_are_called_so(marked):
     assert [one.status for one in half.questions] == ["ok", "untouched", "ok", "missing"]
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize(
+    "name",  # all calls of the one wait until they are stopped; so do those of the attacks
+    [pytest.param(n, marks=pytest.mark.deep if n == "an endless answer" else ()) for n in CELLS],
+)
 def test_notebooks_as_students_hand_them_in(marked, name):
     cells, less = CELLS[name] if isinstance(CELLS[name], tuple) else (CELLS[name], {})
     result = marked(cells, limits=Limits(call_s=1, cell_s=1.5, lost_calls=1))

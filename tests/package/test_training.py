@@ -373,8 +373,8 @@ def test_metrics_hold_one_row_for_each_step_with_every_digit(whole_run):
 KILL_SEED = int(os.environ.get("VITBOOK_KILL_SEED", random.SystemRandom().randrange(10**6)))
 DRAWN = random.Random(KILL_SEED)
 KILLS = [(2, "step"), (5, "step"), (24, "step"), (2, "replace")]
-KILLS += [(DRAWN.randint(1, 24), "step") for _ in range(4)]
-KILLS += [(DRAWN.randint(1, 26), "fsync") for _ in range(4)]
+KILLS += [(DRAWN.randint(1, 24), "step") for _ in range(2)]
+KILLS += [(DRAWN.randint(1, 26), "fsync") for _ in range(2)]
 
 
 @pytest.fixture(scope="module")
