@@ -95,6 +95,7 @@ def lives(group: int) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_a_killed_experiment_goes_on_and_repeats_nothing_that_was_done(
     toy, runs, tmp_path, small_image_files
 ):
