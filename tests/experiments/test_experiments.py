@@ -297,8 +297,9 @@ NAMES = all_names()
 TIMINGS = [name for name in NAMES if not golden_path(name).is_file()]
 
 
-# 4 to 14 seconds each; of the others none takes 4
+# 3 to 15 seconds each; the other mixings are those of mixing_pilot and mixing_places
 LONG = {"transfer", "batch_rates", "cheaper_attention", "cifar_maps", "mixing_pairs"}
+LONG |= {"mixing_recall", "mixing_pointer", "mixing_longer", "mixing_pictures"}
 
 
 @pytest.mark.parametrize(
