@@ -103,8 +103,10 @@ def fitted_maps(widths: Sequence[int], missed: Mapping[str, Tensor]) -> Figure:
     for (name, values), (line, color) in zip(missed.items(), looks, strict=True):
         ax.plot(widths, values.mean(1), line, color=COLORS[color], label=name)
         ax.vlines(widths, *values.T.aminmax(dim=0), color=COLORS[color])
-    ax.set(xlabel="components of queries and keys, d", ylabel="weight in the wrong place, %")
-    ax.set_xticks(list(widths))
+    ax.set(xscale="log", xlabel="components of queries and keys, d")
+    ax.set_ylabel("weight in the wrong place, %")
+    ax.set_xticks(list(widths), [str(width) for width in widths])
+    ax.minorticks_off()
     ax.legend(title="each token looks at", title_fontsize=11)
     return fig
 

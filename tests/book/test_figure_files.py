@@ -3,12 +3,15 @@
 import base64
 import io
 import re
+from types import SimpleNamespace
 
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
 from PIL import Image
 from small_book import Book
+
+from website.syntax.cells.figures import slim, write_figures
 
 
 def data(colour, size=40):
@@ -70,8 +73,6 @@ def test_building_again_from_the_same_trees_gives_the_same_page(book):
 
 
 def test_a_large_picture_becomes_smaller_and_loses_nothing():
-    from website.syntax.cells.figures import slim
-
     for mode in ("RGB", "RGBA", "P"):
         drawn = Image.effect_noise((300, 300), 90).convert(mode)
         buffer = io.BytesIO()
@@ -84,3 +85,19 @@ def test_a_large_picture_becomes_smaller_and_loses_nothing():
         kept = Image.open(io.BytesIO(base64.b64decode(smaller))).convert("RGBA")
         assert kept.tobytes() == drawn.convert("RGBA").tobytes()
         assert len(smaller) < len(address)
+
+
+def test_the_axes_alone_stay_where_a_prediction_hides_the_figure(tmp_path):
+    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
+    axes = f'<div class="figure-axes" hidden><img src="{THIRD}"></div>'
+    page = new_document("page")
+    for classes in (["ask-output"], []):
+        box = nodes.container(classes=classes)
+        page += box
+        figure = f'<figure><img src="{LIGHT}">{axes}</figure>'
+        box += nodes.raw("", figure, format="html")
+    write_figures(app, page, "part/two")
+    asked, free = (one.astext() for one in page.children)
+    assert [one.count("<img") for one in (asked, free)] == [2, 1]
+    assert "figure-axes" in asked
+    assert "figure-axes" not in free

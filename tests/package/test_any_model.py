@@ -181,8 +181,9 @@ def encoder(batch_first=True, norm_first=False, **options):
 
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("batch_first", [True, False])
-def test_maps_of_torchs_encoder_are_those_of_its_parameters(batch_first, norm_first):
-    model, x = encoder(batch_first, norm_first), torch.randn(3, 7, 32).double()
+@pytest.mark.parametrize("sizes", [(3, 7), (5, 5), (9, 2), (1, 6)])  # images, tokens
+def test_maps_of_torchs_encoder_are_those_of_its_parameters(sizes, batch_first, norm_first):
+    model, x = encoder(batch_first, norm_first), torch.randn(*sizes, 32).double()
     expected, tokens = [], x
     for layer in model.layers:
         into = layer.norm1(tokens) if norm_first else tokens
@@ -191,6 +192,21 @@ def test_maps_of_torchs_encoder_are_those_of_its_parameters(batch_first, norm_fi
         tokens = tokens if batch_first else tokens.transpose(0, 1)
     maps = attention_maps(model, x if batch_first else x.transpose(0, 1))
     assert_equal_maps(maps, torch.stack(expected))
+
+
+def test_images_that_attend_to_each_other_are_no_tokens_where_they_are_as_many():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.patches, self.encoder = nn.Conv2d(3, 32, 8, 8), encoder(batch_first=False)
+
+        def forward(self, images):
+            return self.encoder(self.patches(images).flatten(2).mT)  # (B, N, D), not (N, B, D)
+
+    model = all_random(Model()).eval().double()
+    for verify in (True, False):
+        with pytest.raises(ValueError, match=r"draws at random|not that of the 1 images"):
+            attention_maps(model, torch.randn(16, 3, 32, 32).double(), verify=verify)
 
 
 @pytest.mark.parametrize("mask", ["padding", "causal", "both"])

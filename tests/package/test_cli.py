@@ -182,6 +182,7 @@ def test_a_run_is_shown_in_one_file_with_its_audit(trained, tmp_path, capsys):
 
 MEANS = ["--mean", "0.4,0.4,0.4", "--std", "0.3,0.3,0.3", "--size", 16]
 OWN_MODEL = """
+import torch
 from torch import nn
 from own_sizes import SIZES
 from vitbook.models.vit import VisionTransformer
@@ -205,6 +206,12 @@ class Backbone(Quiet):
     looks = True
     def forward(self, images): return {"features": super().forward(images)}
 def backbone(): return Backbone()
+def meta():
+    with torch.device("meta"): return Quiet()
+class Texts(Quiet):
+    looks = True
+    def forward(self, ids, images=None): return super().forward(images[ids])
+def texts(): return Texts()
 """
 SIZES = (
     "SIZES = dict(image_size=16, patch_size=4, in_channels=3, embed_dim=8, depth=1, num_heads=2)"
@@ -271,6 +278,12 @@ REFUSED = [
     (["own.py:build", "--weights", "half.safetensors", *MEANS], "lacks"),
     (["own.py:build", "--weights", "none.pt", *MEANS], "--weights must be a file"),
     (["own.py:built", *MEANS], "has no function built"),
+    (["own.py:meta", *MEANS], "own.py:meta gives weights on the device meta"),
+    (
+        ["own.py:texts", *MEANS],
+        "model (Texts) fails where it is called with images (1, 3, 16, 16), and with nothing else: "
+        "TypeError: 'NoneType' object is not subscriptable",
+    ),
     (["own.py:count", *MEANS], "must return a torch.nn.Module, got 3"),
     (["other.py:build", *MEANS], "must be FILE.py:FUNCTION of a file that exists"),
 ]
@@ -498,6 +511,22 @@ def test_a_pipe_that_nobody_reads_is_named(tmp_path, capsys, monkeypatch):
     assert "what it printed into was closed; train --resume goes on from the last" in said
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is full")
+def test_a_full_standard_output_is_not_called_a_full_run_folder(trained, unbuffered):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "vitbook", "evaluate", str(trained)],
+            env=ENVIRONMENT | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "vitbook: standard output: No space left on device\n"
+
+
 def test_traceback_shows_where_an_error_arose(tmp_path):
     with pytest.raises(ValueError, match="holds no run"):
         run("evaluate", tmp_path, "--traceback")
@@ -588,14 +617,20 @@ class CompilerError(RuntimeError):
 
 ERRORS = [
     (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB. GPU 0 has"), "memory; a"),
+    (
+        RuntimeError("[gloo/transport/tcp/pair.cc:561] Closed by peer"),
+        "train --resume goes on from",
+    ),
+    (torch.distributed.DistBackendError("NCCL error"), "process 0: another process ended or"),
     (CompilerError("no rule for this\nand a long tale"), "failed (no rule for this); leave"),
 ]
 
 
 @pytest.mark.parametrize(("error", "expected"), ERRORS)
-def test_what_a_gpu_or_a_compiler_refuses_is_one_sentence(
+def test_what_a_gpu_a_compiler_or_another_process_refuses_is_one_sentence(
     error, expected, tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.setenv("RANK", "0")
     fails(monkeypatch, "vitbook.training.train", error)
     words = ["train", *SMALL, "--steps", 1, "--compile", "--out", tmp_path / "a"]
     assert expected in message(capsys, *words)

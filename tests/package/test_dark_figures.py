@@ -1,4 +1,4 @@
-"""The dark picture of a figure, and letters that a phone can show."""
+"""The dark picture of a figure, its axes alone, and letters that a phone can show."""
 
 import base64
 import io
@@ -11,9 +11,11 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from vitbook.plotting import COLORS, INK, figure_html, figure_png, style
+from vitbook.plotting.axes import axes_alone
 from vitbook.plotting.dark import GROUND, contrast, dark_inks, exchanged
 from vitbook.plotting.display import BOTH_THEMES
 from vitbook.plotting.font_sizes import drawn_width, enlarge, laid_out, written
+from vitbook.plotting.style import bare
 
 DARK = np.array(matplotlib.colors.to_rgb(GROUND))
 
@@ -79,13 +81,66 @@ def test_one_picture_in_a_notebook_and_two_of_one_size_where_the_build_asks(monk
     assert not one.get("class")
     monkeypatch.setenv(BOTH_THEMES, "1")
     images = BeautifulSoup(figure_html(bars(), "Bars"), "html.parser").find_all("img")
-    assert [image["class"] for image in images] == [["only-light"], ["only-dark"]]
-    assert len({(image["alt"], image["width"], image["height"]) for image in images}) == 1
-    sizes = {
-        Image.open(io.BytesIO(base64.b64decode(image["src"].split(",")[1]))).size
-        for image in images
-    }
-    assert len(sizes) == 1
+    assert [image["class"] for image in images] == [["only-light"], ["only-dark"], ["only-asked"]]
+    light, dark, axes = images
+    assert light["alt"] == dark["alt"] == "Bars"
+    assert drawn(light).size == drawn(dark).size
+    for side in ("width", "height"):
+        assert light[side] == dark[side]
+        assert abs(int(axes[side]) - int(light[side])) <= 1
+
+
+def drawn(image):
+    return Image.open(io.BytesIO(base64.b64decode(image["src"].split(",")[1]))).convert("RGBA")
+
+
+def told(peak, words):
+    """A plot that says ``peak`` and ``words`` in every way, in axes that do not."""
+    fig = Figure(figsize=(4.0, 2.0))
+    ax = fig.subplots()
+    ax.set(xlim=(0, 2), ylim=(0, 10), xlabel="width")
+    ax.plot([0, 1, 2], [1, peak, 1], label=words)
+    ax.bar([0.5], [peak])
+    ax.fill_between([0, 1], peak - 1, peak)
+    ax.errorbar([1], [peak], yerr=1)
+    ax.imshow(np.eye(3)[:: 1 if peak > 5 else -1], extent=(1.5, 2, 0, peak), aspect="auto")
+    ax.annotate(words, (1, peak), (1.2, 5), arrowprops={"arrowstyle": "->"})
+    ax.set_title(words)
+    ax.legend()
+    ax.inset_axes((0.6, 0.5, 0.3, 0.3)).plot([0, peak])
+    fig.legend([words])
+    fig.suptitle(words)
+    return fig
+
+
+def test_the_axes_alone_have_ticks_and_tell_nothing_of_what_they_hold(monkeypatch):
+    monkeypatch.setenv(BOTH_THEMES, "1")
+    one, other = (
+        BeautifulSoup(figure_html(told(*what), "Both"), "html.parser").find_all("img")
+        for what in ((9, "much"), (3, "less"))
+    )
+    assert drawn(one[0]).tobytes() != drawn(other[0]).tobytes()
+    assert drawn(one[2]).tobytes() == drawn(other[2]).tobytes()
+    ink = np.asarray(drawn(one[2]))[..., 3] > 0
+    below, left = ink[-60:].any(0), ink[:, :50].any(1)
+    assert (below.sum() > 60, left.sum() > 60) == (True, True)  # words and numbers at both axes
+    assert ink.mean() < 0.03  # and no more than that
+
+
+def test_a_figure_without_ticks_has_no_axes_to_show(monkeypatch):
+    monkeypatch.setenv(BOTH_THEMES, "1")
+    fig = Figure(figsize=(2.0, 2.0))
+    bare(fig.subplots())
+    assert "figure-axes" not in figure_html(fig, "A picture")
+
+
+def test_after_the_axes_all_is_there_again():
+    fig = told(9, "much")
+    with laid_out(fig):
+        before = figure_png(fig)
+        with axes_alone(fig, 192):
+            assert figure_png(fig) != before
+        assert figure_png(fig) == before
 
 
 @pytest.mark.parametrize("width", [4.0, 6.0, 8.0])

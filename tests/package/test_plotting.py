@@ -68,6 +68,7 @@ def test_show_displays_one_html_figure_and_closes_it(monkeypatch):
     assert abs(width - 2 * int(soup.img["width"])) <= 1, "sharp on good screens"
     assert abs(height - 2 * int(soup.img["height"])) <= 1
     assert soup.figcaption.text == "It rises."
+    assert soup.figcaption["style"] == f"max-width:max({soup.img['width']}px,24rem)"
     assert bundle["text/plain"] == "Figure: A rising line"
 
 

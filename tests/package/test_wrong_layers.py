@@ -167,6 +167,7 @@ def scaled_einsum(q, k, v):
 CHANGED = "it changes its softmax"
 THROWN = "throws away, or replaces, rows or heads"
 MOVES = "moves tokens when another one is disturbed"
+NOTHING = "multiplies its map with values that are all zero"
 SAID = "what it multiplies with values are not the weights that it says"
 # A layer, and why it is refused.
 WRONG = {
@@ -1072,13 +1073,23 @@ def test_positions_that_a_module_gives_are_no_patches():
         attention_maps(model, images)
 
 
-def test_a_mixing_at_the_end_of_the_last_block_is_seen_however_it_is_called():
-    images = torch.randn(B, D, 3, 4)
-    for forms in ((lambda x: x, lambda x: x), (lambda x: x["x"], lambda x: {"x": x})):
-        model = Grid(*forms, keyword=True)
-        model.take, model.blocks[0] = lambda x: x, Takes(*forms)
-        with pytest.raises(ValueError, match=f"'blocks.1' {MOVES}"):
-            attention_maps(all_random(model).eval(), images)
+FORMS = {
+    "tokens": (lambda x: x, lambda x: x),
+    "a dict": (lambda x: x["x"], lambda x: {"x": x}),
+    "a grid of one row": (lambda x: x[:, 0], lambda x: x[:, None]),
+    "a grid": (lambda x: x.flatten(1, 2), lambda x: x.unflatten(1, (3, 4))),
+    "a grid, channels first": (lambda x: x.flatten(2).mT, lambda x: x.mT.unflatten(2, (3, 4))),
+}
+
+
+@pytest.mark.parametrize("keyword", [True, False])
+@pytest.mark.parametrize("name", FORMS)
+def test_a_mixing_at_the_end_of_the_last_block_is_seen_however_it_is_called(name, keyword):
+    images, forms = torch.randn(1, D, 3, 4), FORMS[name]
+    model = Grid(*forms, keyword=keyword)
+    model.take, model.blocks[0] = lambda x: x, Takes(*forms)
+    with pytest.raises(ValueError, match=f"'blocks.1' {MOVES}"):
+        attention_maps(all_random(model).eval(), images)
 
 
 class Takes(Called):
@@ -1271,10 +1282,51 @@ def test_what_a_layer_says_of_exponentials_may_be_divided_later():
     assert_close(maps.sum(-1), torch.ones(3, B, H, N).double())
 
 
-def test_what_a_layer_says_and_nothing_can_test_is_told():
-    model = stack(plain(), Speaks(soft, pointwise), plain())
-    with pytest.warns(UserWarning, match="'1.layer': what attention_weights says was not seen"):
-        attention_maps(model, tokens())
+def kernel(q, k, v):
+    q, k = q.exp(), k.exp()
+    return q @ (k.mT @ v) / (q @ k.sum(-2, keepdim=True).mT)
+
+
+def kernel_weights(q, k):
+    weights = q.exp() @ k.exp().mT
+    return weights / weights.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(("say", "mix"), [(soft, pointwise), (kernel_weights, kernel)])
+def test_what_a_layer_says_and_gives_in_a_way_of_its_own_is_tested_by_its_sums(say, mix):
+    model = stack(plain(), Speaks(say, mix), plain())
+    q, k, _ = model[1].layer.heads(model[1].norm(model[0](x := tokens())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_close(attention_maps(model, x)[1], say(q, k))
+
+
+def test_what_a_layer_says_and_nothing_can_test_is_refused():
+    class Grid(Speaks):
+        def forward(self, x):
+            return super().forward(x.flatten(1, 2)).view(x.shape)
+
+        def attention_weights(self, x):
+            return super().attention_weights(x.flatten(1, 2))
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Grid(soft, pointwise)
+
+        def forward(self, x):
+            return x + self.layer(x)
+
+    for model, x in (
+        (all_random(Model()).eval(), torch.randn(B, 3, 4, D)),
+        (stack(plain(), Speaks(soft, pointwise), plain()).half(), tokens().half()),
+        (stack(plain(), Speaks(soft, pointwise), plain()), torch.randn(B, 2, D).double()),
+    ):
+        told = "layer': what attention_weights says was not seen to be multiplied"
+        with pytest.raises(ValueError, match=f"{told}.*verify=False does not ask"):
+            attention_maps(model, x)
+        with pytest.warns(UserWarning, match=told), record_attention(model):
+            model(x)
 
 
 def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
@@ -1838,26 +1890,23 @@ def added_product(q, k, v):
 
 
 LIES = {
-    "one by one": (by_tokens, True),
-    "baddbmm": (added_product, True),
-    "nothing is mixed": (lambda q, k, v: v, True),
-    "a running sum": (lambda q, k, v: v.cumsum(2), True),
-    "its neighbours": (lambda q, k, v: (v + v.roll(1, 2)) / 2, True),
-    "a mean": (lambda q, k, v: v.mean(2, keepdim=True).expand_as(v), False),
-    "a product by hand": (pointwise, False),  # which is none
+    "one by one": by_tokens,
+    "baddbmm": added_product,
+    "nothing is mixed": lambda q, k, v: v,
+    "a running sum": lambda q, k, v: v.cumsum(2),
+    "its neighbours": lambda q, k, v: (v + v.roll(1, 2)) / 2,
+    "a mean": lambda q, k, v: v.mean(2, keepdim=True).expand_as(v),
+    "other weights, by hand": lambda q, k, v: pointwise(k, q, v),
+    "linear attention": kernel,
 }
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_what_a_layer_says_is_refused_or_said_to_be_confirmed_by_nothing(name):
-    mix, refused = LIES[name]
-    model = stack(plain(), SaysOther(mix), plain())
-    if refused:
+def test_what_a_layer_says_and_does_not_do_is_refused(name):
+    model = stack(plain(), SaysOther(LIES[name]), plain())
+    for mode in (model, model.float()):
         with pytest.raises(ValueError, match=f"'1.layer'.*{SAID}"):
-            attention_maps(model, tokens())
-    else:
-        with pytest.warns(UserWarning, match="^'1.layer': .*nothing tests whether it is what forw"):
-            attention_maps(model, tokens())
+            attention_maps(mode, tokens().to(mode[0].norm.weight))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.ao:DeprecationWarning")
@@ -1885,3 +1934,117 @@ def test_weights_that_change_on_the_way_to_another_module_are_doubted_where_they
     model[1].layer.values[0].forward = lambda x, weights: forward(x, change(weights))
     with pytest.raises(ValueError, match=f"'1.layer.weights'.*{CHANGED}"):
         attention_maps(model, tokens())
+
+
+def test_numbers_that_are_none_and_values_that_are_zero_are_said_to_be_so():
+    model, x = stack(plain(), plain()), tokens()
+    with pytest.raises(ValueError, match=r"'0\.layer', '1\.layer': its map holds nan"):
+        attention_maps(model, x.index_fill(1, torch.tensor(3), math.nan), verify=False)
+    model[1].layer.qkv.weight.data[2 * D :] = model[1].layer.qkv.bias.data[2 * D :] = 0
+    with pytest.raises(ValueError, match=f"'1.layer' {NOTHING}"):
+        attention_maps(model, x)
+
+
+def test_a_softmax_among_complex_numbers_is_read():
+    def turned(q, k, v):
+        return (soft(q, k) + 0j) @ torch.complex(v, v.flip(-1))
+
+    model = stack(plain(), Other(lambda q, k, v: turned(q, k, v).real), plain())
+    q, k, _ = model[1].layer.heads(model[1].norm(model[0](x := tokens())))
+    assert_close(attention_maps(model, x)[1], soft(q, k))
+    model[1].layer.mix = lambda q, k, v: turned(q, k, v.roll(1, 2)).real
+    with pytest.raises(ValueError, match=MIXED):
+        attention_maps(model, x)
+
+
+def test_tokens_that_lie_on_the_last_axis_are_named():
+    class Last(Open):
+        def forward(self, x):
+            return super().forward(x.mT).mT
+
+    class Model(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x.mT)
+
+    model = all_random(Model(Last(), Last())).eval().double()
+    with pytest.raises(ValueError, match=r"or of tokens given as \(B, D, N\)"):
+        attention_maps(model, tokens())
+
+
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_what_mixes_the_tokens_of_one_image_alone_is_seen_whichever_it_is(where):
+    def bright(x):
+        return torch.where(x.mean((1, 2), keepdim=True) > 4, 0.1 * x.roll(2, 1), 0 * x)
+
+    model = nn.Sequential(Block(plain()), Parts(bright), Block(plain()))
+    model, x = all_random(model).eval().double(), torch.randn(3, N, D).double()
+    assert attention_maps(model, x).shape == (2, 3, H, N, N)
+    x[where] += 9
+    with pytest.raises(ValueError, match=MOVES):
+        attention_maps(model, x)
+
+
+def one_key(scores, product):
+    """All heads ask the same keys, in an order of axes."""
+
+    def mix(q, k, v):
+        weights = torch.einsum(f"bhid,bjd->{scores}", q, k[:, 0]).softmax(-1)
+        return torch.einsum(f"{scores},bjd->{product}", weights, v[:, 0])
+
+    return mix
+
+
+def broadcast(q, k, v):
+    return ((q.transpose(1, 2) @ k[:, :1].mT).softmax(-1) @ v[:, :1]).transpose(1, 2)
+
+
+def of_heads(q, k, v):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+
+
+def as_sums(q, k, _):
+    weights = (q @ k[:, :1].mT).exp()
+    return weights / weights.sum(-1, keepdim=True)
+
+
+SHARED = {
+    "queries first": one_key("bihj", "bhid"),
+    "heads first": one_key("bhij", "bhid"),
+    "queries before the images": one_key("ibhj", "bhid"),
+    "a product that repeats the values": broadcast,
+}
+
+
+@pytest.mark.parametrize("images", [1, B, H])
+@pytest.mark.parametrize("name", SHARED)
+def test_as_many_heads_as_tokens_are_told_apart_by_what_a_token_moves(name, images):
+    model, x = stack(Other(SHARED[name]), Other(SHARED[name])), torch.randn(images, H, D).double()
+    given = x, model[0](x)
+    heads = [block.layer.heads(block.norm(x)) for block, x in zip(model, given, strict=True)]
+    expected = torch.stack([as_sums(*qkv) for qkv in heads])
+    assert_close(attention_maps(model, x), expected)
+    assert_close(attention_maps(model, x, verify=False), expected)
+    with record_attention(model) as maps:
+        model(x)
+    assert_close(torch.stack(list(maps.values())), expected)
+
+
+def test_heads_that_attend_are_named_where_they_are_as_many_as_the_tokens():
+    model, x = stack(Other(of_heads), Other(of_heads)), torch.randn(B, H, D).double()
+    with pytest.raises(ValueError, match="as many heads as tokens, and its heads attend"):
+        attention_maps(model, x)
+    with pytest.warns(UserWarning, match="as many heads as tokens, and its heads attend"):  # noqa: SIM117
+        with record_attention(model):
+            model(x)
+
+
+def test_which_axis_is_that_of_heads_is_said_to_be_open_where_a_layer_cannot_run_alone():
+    class Keyword(Block):
+        def forward(self, x):
+            return x + self.layer(x=self.norm(x))
+
+    mix = SHARED["queries first"]
+    model = all_random(nn.Sequential(Keyword(Other(mix)), Block(Other(mix)))).eval().double()
+    with pytest.raises(ValueError, match=r"'0\.layer'.*open which axis"):
+        attention_maps(model, torch.randn(B, H, D).double())

@@ -3,12 +3,16 @@
 `answerable.py` has the pages. They stand below a path, /html/, as many a course's page does.
 """
 
+import io
 import json
 import re
 
+import numpy as np
 import pytest
 from answerable import CHAPTER, FRONT, FRONT_SHELL, HTML, KEY, SHELL, put_into, rendered
 from axe_playwright_python.sync_playwright import Axe
+from bs4 import BeautifulSoup
+from PIL import Image
 from test_site import CHAPTERS, DARK, OPTIONS, STILL, VIEWS, served
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
@@ -48,8 +52,11 @@ class Reader:
         return self.page.locator(f"#predict-heads-{name}")
 
     def guess(self, name, answer, look="Look"):
-        """Answer the box, and look: with "Look", or with one of the words for how sure."""
+        """Answer the box, and look: with "Look", of a number "Keep 50 %", or with one of the words
+        for how sure."""
         box = self.box(name)
+        if name == "share" and look == "Look":
+            look = f"Keep {answer} %"
         if name == "view":
             box.get_by_role("radio", name=answer).check()
         elif name == "share":
@@ -140,7 +147,7 @@ def test_what_is_said_of_a_choice_of_a_number_and_of_words(reader):
     ring = one.box("share").get_by_role("slider")
     assert ring.get_attribute("aria-valuetext") == "no guess yet"  # its first place is none
     ring.press("Enter")
-    assert not one.box("share").get_by_role("button", name="Look", exact=True).is_visible()
+    assert not one.box("share").get_by_role("button", name=re.compile("Look|Keep")).is_visible()
     for number, words in (
         ("50", "That is right."),
         ("45", "It is 50 %: your guess is 5 % too low, near enough."),
@@ -155,6 +162,30 @@ def test_what_is_said_of_a_choice_of_a_number_and_of_words(reader):
 
 ANSWERED = [("view", "one half"), ("view", "the same"), ("words", "So")]
 ANSWERED += [("share", number) for number in ("1", "50", "99")]
+
+
+@pytest.mark.parametrize("view", ["light", "phone"])
+def test_the_button_of_a_number_names_what_it_keeps_and_keeps_its_width(reader, view):
+    one = reader(view).open()
+    ring, button = (one.box("share").locator(of) for of in (".ask-track input", ".predict-button"))
+    assert button.text_content() == "Look"  # there is nothing to keep
+    widths = set()
+    for key, words in (
+        ("ArrowRight", "Keep 1 %"),
+        ("ArrowRight", "Keep 2 %"),
+        ("End", "Keep 100 %"),
+        ("ArrowLeft", "Keep 99 %"),
+    ):
+        ring.press(key)
+        assert button.inner_text() == words
+        assert one.box("share").get_by_role("button", name=words, exact=True).is_visible()
+        assert ring.get_attribute("aria-valuetext") == words.removeprefix("Keep ")
+        widths.add(round(button.bounding_box()["width"]))
+    assert len(widths) == 1
+    button.click()
+    assert one.kept()["answers"]["heads-share"]["said"] == "99"
+    one.box("share").get_by_role("button", name="take it back").click()
+    assert button.text_content() == "Look"
 
 
 @pytest.mark.parametrize("view", ["light", "phone"])
@@ -396,6 +427,57 @@ def test_a_page_opened_as_a_file_keeps_its_answers_too(open_page):
     page.wait_for_timeout(500)  # from a disk, a page loaded again at once may find nothing yet
     page.reload(wait_until="load")
     assert ", certain." in box.locator(".ask-said").inner_text()
+
+
+AXES_OF = "attention/scaled_dot_product.html", "#predict-scaled-dot-product-typical-gradient"
+
+
+def seen_of(page, theme):
+    """Are the axes alone seen, is the plot?"""
+    box = page.locator(AXES_OF[1])
+    parts = [box.locator(name) for name in (".figure-axes img", f"img.only-{theme}")]
+    parts[1].scroll_into_view_if_needed()
+    return [part.evaluate(SEEN) for part in parts]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_plot_that_waits_for_a_guess_is_its_own_axes_until_then(open_page, view):
+    theme = "dark" if view == "dark" else "light"
+    page = open_page(AXES_OF[0], **VIEWS[view])
+    assert seen_of(page, theme) == [True, False]
+    box = page.locator(AXES_OF[1])
+    axes, plot = box.locator(".figure-axes"), box.locator(f"img.only-{theme}")
+    page.wait_for_function("e => e.complete", arg=axes.locator("img").element_handle())
+    for side, length in plot.bounding_box().items():
+        assert abs(length - axes.locator("img").bounding_box()[side]) < 1, side
+    page.add_style_tag(content=".figure-axes::after { content: none !important }")
+    pixels = np.asarray(Image.open(io.BytesIO(axes.screenshot())).convert("RGB"), dtype=int)
+    assert np.ptp(pixels[-40:].mean(2)) > 150  # words below, in an ink that reads on the ground
+    assert np.ptp(pixels, axis=2).max() < 40  # no colour of the plot
+    page.emulate_media(media="print")
+    assert seen_of(page, "light") == [False, True]
+    page.emulate_media(media="screen")
+    box.get_by_role("button", name="skip, and look").click()
+    assert seen_of(page, theme) == [False, True]
+
+
+def test_without_a_script_no_plot_waits(open_page):
+    page = open_page(AXES_OF[0], java_script_enabled=False)
+    assert seen_of(page, "light") == [False, True]
+
+
+def test_axes_alone_stand_in_predictions_only_and_cover_their_plots(built):
+    found = 0
+    for path in HTML.rglob("*.html"):
+        text = path.read_text("utf8")
+        if "figure-axes" not in text:
+            continue
+        for axes in BeautifulSoup(text, "html.parser").select(".figure-axes"):
+            assert axes.find_parent(class_="ask-output"), path
+            sizes = [(int(one["width"]), int(one["height"])) for one in axes.parent.select("img")]
+            assert np.ptp(sizes, axis=0).max() <= 1, path
+            found += 1
+    assert found > 15
 
 
 # What a reader sees of a page while a prediction asks, but for the prediction itself: the texts

@@ -9,7 +9,7 @@ SCREEN_ONLY = (
     ".book-header, .bd-docs-nav, .page-forms, .way-on, .copybtn, .headerlink, "
     "#pst-search-dialog, "
     "details.code-fold:not([open]), .ask-more, .ask-row, .ask-track input, .ask-back, "
-    ".progress-box, .vit-map-tall, .vitbook-explorer .controls"
+    ".progress-box, .figure-axes, .vit-map-tall, .vitbook-explorer .controls"
 )
 SEEN = "all => all.filter(one => one.checkVisibility()).map(one => one.outerHTML.slice(0, 80))"
 

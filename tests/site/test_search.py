@@ -110,6 +110,14 @@ def test_keys_and_clicks_lead_into_a_section_or_to_all_results(dialog):
     page.wait_for_selector(".search-hits li:nth-child(9)")
 
 
+def test_on_the_page_that_is_the_best_hit_one_is_led_to_a_section(dialog):
+    page = dialog("17. hybrids")  # the title
+    links = page.locator(".search-hits a").evaluate_all("all => all.map(one => one.href)")
+    assert page.url in links[1:]
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/{PAGE}?found#*")
+
+
 TOLD = {
     "atention heatmap": "“atention” is not in the book; this is for “attention”.",
     "xylophone": "Nothing found for “xylophone”. “xylophone” is not in the book.",

@@ -41,7 +41,7 @@ def data() -> dict:
             "is": ARE[name],
             "answer": drawing.CLASSES[answers[at]],
             "sure": sure[at].item(),
-            "drawn": address(drawing.lifted(sharp[at]), "JPEG", quality=80, optimize=True),
+            "drawn": address(drawing.lifted(sharp[at]), "WEBP", quality=80, method=6),
             "seen": address(seen[at].permute(1, 2, 0).numpy(), "PNG", optimize=True),
             "shares": packed(row.shape[1] * row[at, 1:].numpy(), "f32"),
             "drops": packed(drops[at].numpy(), "f32"),

@@ -126,7 +126,7 @@ vitbook.live.figure("softmax", function (stage, data) {
         strong(share(best(now))),
         ". How much will the best get with ",
         strong("256"),
-        moved ? "? Now look." : "? Drag the ring."
+        moved ? "? Keep your guess." : "? Drag the ring."
       ];
     if (state.divided)
       return tried
@@ -212,11 +212,11 @@ vitbook.live.figure("softmax", function (stage, data) {
     said.style.right = `${step / 2 + 22}px`;
   }
 
-  const keep = el(
-    "button",
-    { type: "button", class: "live-button live-first", onclick: () => look() },
-    "Look"
-  );
+  const keep = el("button", {
+    type: "button",
+    class: "live-button live-first",
+    onclick: () => look()
+  });
   const sure = [
     [50, "a guess"],
     [70, "fairly"],
@@ -226,7 +226,7 @@ vitbook.live.figure("softmax", function (stage, data) {
   );
   const surely = el(
     "span",
-    { class: "softmax-sure", role: "group", "aria-label": "Look, and say how sure you are" },
+    { class: "softmax-sure", role: "group", "aria-label": "Say how sure you are, and look" },
     ...sure
   );
   const link = (words, onclick) =>
@@ -242,7 +242,7 @@ vitbook.live.figure("softmax", function (stage, data) {
       page.read = true;
     })
   );
-  const words = el("small", { "aria-hidden": "true" }, "or look, and say how sure:");
+  const words = el("small", { "aria-hidden": "true" }, "or say how sure:");
   const looks = el("div", { class: "softmax-look" }, keep, words, surely);
   const skips = el("div", { class: "softmax-skips" }, skip, globalThis.kept ? skipAll : "");
   const asks = el("div", { class: "softmax-asks" }, skips, looks);
@@ -445,6 +445,7 @@ vitbook.live.figure("softmax", function (stage, data) {
       "aria-valuetext": moved || open ? share(shown) : "no guess yet",
       "aria-disabled": open
     });
+    keep.textContent = moved ? `Keep ${share(at)}` : "Look";
     said.hidden = ring.hidden;
     said.style.top = ring.style.top;
     said.textContent = open ? `you: ${share(shown)}` : moved ? share(at) : "your guess first";

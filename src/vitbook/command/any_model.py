@@ -177,4 +177,8 @@ def _of_file(place: str) -> nn.Module:
         raise ValueError(
             f"--model: {place.rpartition(':')[2]}() must return a torch.nn.Module, got {model!r}"
         )
+    if any(weight.is_meta for weight in model.parameters()):
+        raise ValueError(
+            f"--model: {place} gives weights on the device meta, which holds no numbers"
+        )
     return model

@@ -53,8 +53,11 @@ def attention_page(options: argparse.Namespace) -> None:
             num_prefix=options.num_prefix,
             layers=layers,
         )
-    except (ValueError, RuntimeError) as error:
-        if len(known.mean) != 1 or options.run:
+    except Exception as error:
+        if options.run:
+            raise
+        if len(known.mean) != 1 or not isinstance(error, (ValueError, RuntimeError)):
+            _require_runs(model, known)
             raise
         raise ValueError(
             "one number for --mean and --std makes the picture grey; a model of colours needs "
@@ -85,6 +88,19 @@ def attention_page(options: argparse.Namespace) -> None:
     told = found.sentence if found else "Not audited."
     told = " ".join([told, *_named(found, names), *_done(remarks)])
     print(printed(f"{name}: {what}. {told} Written into {options.out}. Model: {who}, {weights}."))
+
+
+def _require_runs(model: nn.Module, known: Preparation) -> None:
+    """Where a model takes no such images, what it says itself."""
+    weight = next(model.parameters(), torch.empty(0))
+    images = torch.zeros(1, len(known.mean), *known.size).to(weight)
+    try:
+        model(images)
+    except Exception as error:  # of a model of somebody's
+        raise ValueError(
+            f"model ({type(model).__name__}) fails where it is called with images "
+            f"{tuple(images.shape)}, and with nothing else: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _done(remarks: tuple[str, ...]) -> list[str]:

@@ -515,12 +515,14 @@
       shadow.lastChild.append(el("li", {}, note));
     });
     // Where not all small pictures fit side by side, those of the chosen layer are shown, larger.
-    new ResizeObserver(function (entries) {
-      var folded = entries[0].contentRect.width < 48 * headNames.length + 52;
-      if (folded !== card.classList.contains("folded")) {
-        card.classList.toggle("folded", folded);
-        paint();
-      }
+    function narrow() {
+      return card.lastChild.clientWidth < 48 * headNames.length + 52;
+    }
+    card.classList.toggle("folded", narrow()); // before it is seen
+    new ResizeObserver(function () {
+      if (narrow() === card.classList.contains("folded")) return;
+      card.classList.toggle("folded");
+      paint();
     }).observe(card.lastChild);
     new IntersectionObserver(
       function (entries) {

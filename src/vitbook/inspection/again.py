@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from vitbook.inspection.recorder import ROWS, Call, Watch
-from vitbook.inspection.weights import PRODUCT, as_used, fused_values
+from vitbook.inspection.recorder import ROWS, Call, Softmax, Watch
+from vitbook.inspection.weights import as_used, fused_scores, fused_values
 
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 UNWATCHED = torch._C.DisableTorchFunction
@@ -37,9 +38,10 @@ OTHERS = (
     "multiplies its map with values that do not follow the tokens before, one each: slots, "
     "channels, or tokens of something else"
 )
+ZEROS = "multiplies its map with values that are all zero, whatever its tokens are"
 ASKED = (
-    "has queries that are not the tokens that it takes keys and values from, but as many, or heads "
-    "that are windows or groups of tokens"
+    "has queries that are not the tokens that it takes keys and values from, but as many, or scores "
+    "that depend on more tokens than the two, or heads that are windows or groups of tokens"
 )
 THROWN = "throws away, or replaces, rows or heads of what its map gave"
 Place = tuple[str, str, int]  # a layer, what of it, and the how manieth time
@@ -64,11 +66,13 @@ class Kept:
         given: A module -> the tokens that it was given; a product -> what it gave.
         alone: The modules all of whose tokens come by one argument.
         made: Modules that gave nearly all tokens, or patches, before any was given N -> how many.
+        rows: A layer and its how manieth product -> which axis is that of its queries.
     """
 
     given: dict[Place, Any] = field(default_factory=dict)
     alone: set[Place] = field(default_factory=set)
     made: dict[Place, int] = field(default_factory=dict)
+    rows: dict[tuple[str, int], int | None] = field(default_factory=dict)
     _noise: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def noise(self, rows: int, columns: int, like: Tensor) -> Tensor:
@@ -91,16 +95,15 @@ class Run(Watch):
 
     Attributes:
         passed: Where tokens passed, in order.
-        asked: Queries and keys (N, h, 8) of a product, where they were seen.
 
     Args:
         model: Any module.
         N: How many tokens it has.
-        batch: How many images there may be.
+        batch: How many images it is given.
         blocks: The modules in which tokens may come as a grid (B, C, H, W) or (B, H, W, C), too.
     """
 
-    def __init__(self, model: nn.Module, N: int, batch: set[int], blocks: Iterable[str] = ()):
+    def __init__(self, model: nn.Module, N: int, batch: int, blocks: Iterable[str] = ()):
         super().__init__(model, verify=False)
         self.N, self.batch, self.blocks = N, batch, set(blocks)
         self.kept = Kept()
@@ -108,32 +111,6 @@ class Run(Watch):
         self._times_of: Counter[tuple[str, str]] = Counter()
         self._open: list[Place] = []
         self._fed = False  # a product came
-        self.asked: dict[Place, tuple[Tensor, Tensor]] = {}
-        self._asks: tuple[Tensor, Tensor] | None = None  # rows of queries and keys, until they are
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
-        if self._calls and not self._away and (func in FUSED or func in PRODUCT):
-            with UNWATCHED():
-                self._ask(func, [*args, *(kwargs or {}).values()][:2])
-        return super().__torch_function__(func, types, args, kwargs)
-
-    def _ask(self, func: Any, pair: list[Any]) -> None:
-        """Keep which queries ask which keys, for the product with values that comes next."""
-        q, k = pair
-        axis = 0 if func is F.multi_head_attention_forward else -2
-        rows = -1 if func in PRODUCT else axis
-        both = isinstance(q, Tensor) and isinstance(k, Tensor) and min(q.ndim, k.ndim) > 1
-        if both and q.shape[axis] == k.shape[rows] == self.N:
-            turned = k if rows == axis else k.mT
-            self._asks = self._of_heads(q, axis), self._of_heads(turned, axis)
-
-    def _of_heads(self, x: Tensor, axis: int) -> Tensor:
-        """What each token (N, h, 8) is known by in each head."""
-        x = x.movedim(axis, 0)  # where it is the first one, heads share the last one
-        x = x.reshape(self.N, -1, x.shape[-1] if axis else x[0].numel())  # (N, h, d)
-        return self.kept.numbers(x.flatten(0, 1), 0).unflatten(0, x.shape[:2])
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
         before = len(self._calls)
@@ -146,7 +123,7 @@ class Run(Watch):
         self._open.append(place)
         whole = call.x
         with UNWATCHED():
-            call.x = self._row_by_row(whole)
+            call.x = self._row_by_row(whole, call.name)
             x = _tokens(call, self._calls[-2].x if before else None)
             axis = None if x is None else self._axis(x)
             if whole is None or x is None or axis is None:
@@ -174,20 +151,16 @@ class Run(Watch):
             with UNWATCHED():
                 return self._make((name, "made", place[2]), rest[-1])
         x = self.kept.given.get(place)
-        if x is None and self._fed and len(rest) > 1:
-            self._give(name, place[2], _first(rest[-1] if given is None else given))
-        if x is None or len(rest) < 2:
+        if len(rest) < 2 or (x is None and not self._fed):
             return given
-        others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
-        if not any(isinstance(y, Tensor) and y.ndim > 2 for y in others):
-            self.kept.alone.add(place)
-        out, axis = _first(rest[-1] if given is None else given), self._axis(x)
+        if x is not None:
+            others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
+            if not any(isinstance(y, Tensor) and y.ndim > 2 for y in others):
+                self.kept.alone.add(place)
         with UNWATCHED():
-            out = self._row_by_row(out)
-            if out is None or axis is None or out.ndim != 3 or self._are_weights(name, out):
-                return given
-            if out.shape[:2] == x.shape[:2]:
-                self._pass((name, "gave", place[2]), name, MOVES, out, axis)
+            out = self._row_by_row(_first(rest[-1] if given is None else given), name)
+            if out is not None and out.is_floating_point() and not self._are_weights(name, out):
+                self._give((name, "gave", place[2]), out, x)
         return given
 
     def _are_weights(self, name: str, out: Tensor) -> bool:
@@ -195,14 +168,15 @@ class Run(Watch):
         around = self._calls[-1].softmaxes if self._calls else []
         return any(name in x.givers and as_used(out, x.weights) for x in around)
 
-    def _give(self, name: str, number: int, out: Tensor | None) -> None:
-        """Tokens of one image that a module gave which was given none, or in another way."""
-        if out is None or not out.is_floating_point():
-            return
-        with UNWATCHED():
-            rows = out.reshape([size for size in out.shape if size != 1])
-            if rows.ndim == 2 and rows.shape[0] == self.N != rows.shape[1]:
-                self._pass((name, "gave", number), name, MOVES, rows, 0)
+    def _give(self, place: Place, out: Tensor, x: Tensor | None) -> None:
+        """Tokens that a module gave: in the form of those that it was given, or of one image."""
+        if x is None:
+            out = out.reshape([size for size in out.shape if size != 1])
+            axis = 0 if out.ndim == 2 and out.shape[0] == self.N != out.shape[1] else None
+        else:
+            axis = self._axis(x) if out.ndim == 3 and out.shape[:2] == x.shape[:2] else None
+        if axis is not None:
+            self._pass(place, place[0], MOVES, out, axis)
 
     def _make(self, place: Place, out: Tensor) -> Tensor | None:
         """Keep patches, or tokens, that a module gave, of grids the last one alone."""
@@ -218,15 +192,16 @@ class Run(Watch):
 
     def _patches(self, x: Tensor) -> Tensor | None:
         """(B, M, D), D the channels of a grid (B, D, ...) or (B, ..., D), or nothing."""
-        if x.ndim < 3 or len(x) not in self.batch or not x.is_floating_point():
+        if x.ndim < 3 or len(x) != self.batch or not x.is_floating_point():
             return None
         forms = [x.flatten(1, -2)] + [x.flatten(2).mT] * (x.ndim > 3)
         fit = [form for form in forms if self.N // 2 < form.shape[1] <= self.N]
         return fit[0] if len(fit) == 1 else None
 
-    def _row_by_row(self, x: Tensor | None) -> Tensor | None:
+    def _row_by_row(self, x: Any, name: str) -> Any:
         """A grid of tokens in a block as (B, N, D), and all else as it is."""
-        if x is None or x.ndim != 4 or not self.blocks & {call.name for call in self._calls}:
+        around = {name, *(call.name for call in self._calls)}
+        if x is None or x.ndim != 4 or not self.blocks & around:
             return x
         _, *middle, last = x.shape
         forms = [x.flatten(1, 2)] * (middle[0] * middle[1] == self.N)
@@ -235,7 +210,7 @@ class Run(Watch):
 
     def _axis(self, x: Tensor) -> int | None:
         """Which axis of (B, N, D) or (N, B, D) is that of the tokens."""
-        found = (i for i in (1, 0) if x.shape[i] == self.N and x.shape[1 - i] in self.batch)
+        found = (i for i in (1, 0) if x.shape[i] == self.N and x.shape[1 - i] == self.batch)
         return next(found, None)
 
     def _attended(
@@ -246,15 +221,20 @@ class Run(Watch):
         values: Any = None,
         call: Any = None,
         axes: tuple[int, int] = ROWS,
+        unclear: bool = False,
     ) -> Any:
         call = call or self._layer()
         place = self._place(call.name, "product")
-        if self._asks is not None:
-            self.asked[place], self._asks = self._asks, None
         with UNWATCHED():
             self._pass(place, call.name, MIXED, values, axes[0])
             out = self._again(place, out, axes[1])
         return super()._attended(out, weights, None, values, call, axes)
+
+    def _rows(self, call: Call, maps: list[Tensor]) -> int | None:
+        place = call.name, len(call.seen) + call.multiplied
+        if place not in self.kept.rows:
+            self.kept.rows[place] = super()._rows(call, maps)
+        return self.kept.rows[place]
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
         if not call.multiplied:  # it attends in a way of its own
@@ -298,9 +278,9 @@ class Disturbed(Run):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         if func in FUSED and self._calls and not self._away:  # it need not run
-            self._ask(func, [*args, *(kwargs or {}).values()][:2])
             values, axes = fused_values(func, *args, **(kwargs or {}))
-            return self._attended(None, None, None, values, self._layer(), axes)
+            scores = partial(fused_scores, func, *args, **(kwargs or {}))
+            return self._attended(None, scores, None, values, self._layer(), axes)
         return super().__torch_function__(func, types, args, kwargs)
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
@@ -428,10 +408,28 @@ class Apart(Disturbed):
 
 
 class Held(Disturbed):
-    """A later run on another image, all attention held, and nothing else."""
+    """A later run on another image, all attention held, and nothing else.
+
+    Attributes:
+        asked: The scores of each product, before they are held.
+    """
+
+    keeps_scores = True
 
     def __init__(self, model: nn.Module, first: Run):
         super().__init__(model, first, torch.zeros(first.N, dtype=torch.long))
+        self.asked: dict[Place, Tensor] = {}
+
+    def _multiplied(self, call: Call, softmax: Softmax, ways: list[tuple], out: Any) -> Any:
+        weights, softmax.weights = softmax.weights, softmax.scores
+        out = super()._multiplied(call, softmax, ways, out)
+        softmax.weights = weights
+        return out
+
+    def _attended(self, out: Any, weights: Any, *rest: Any) -> Any:
+        out = super()._attended(out, weights, *rest)
+        self.asked[next(reversed(self.passed))] = weights().detach()
+        return out
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         return x if place[1] == "given" else super()._again(place, x, axis)

@@ -26,9 +26,10 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
                 "heads, or tokens that it makes itself"
             )
         if strict:
+            last = ", but of these, or of tokens given as (B, D, N)"
             return (
                 f"its {Nq} x {Nk} weights are not of its {count} tokens, where the last axis is "
-                "that of channels"
+                f"that of channels{last if Nq == Nk == given[0].shape[-1] else ''}"
             )
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
         return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"

@@ -19,6 +19,7 @@ from vitbook.inspection.again import (
     NUMBERS,
     OTHERS,
     THROWN,
+    ZEROS,
     Apart,
     Begun,
     Disturbed,
@@ -29,6 +30,7 @@ from vitbook.inspection.again import (
     rounds_together,
 )
 from vitbook.inspection.recorder import is_part
+from vitbook.inspection.weights import turned_rows
 
 SOME = 0.1  # of the tokens
 STILL = 1e-5  # how far a token may move, against those that were disturbed
@@ -39,11 +41,15 @@ UNTOLD = {RANDOM, NAN, SOMETIMES}  # with these, nobody can tell what mixes
 
 
 def mixers(
-    model: nn.Module, image: Tensor, first: Run, layers: list[str] | None = None
+    model: nn.Module,
+    image: Tensor,
+    first: Run,
+    layers: list[str] | None = None,
+    known: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """What moves tokens by more than the attention that was seen: innermost layer -> how.
 
-    Where ``layers`` are named, inside of those alone.
+    Where ``layers`` are named, inside of those alone. ``known`` is what moves them in other images.
     """
 
     def run(way: Tensor) -> Run:
@@ -51,7 +57,7 @@ def mixers(
             model(image)
         return run
 
-    def hold(other: Tensor) -> Run:
+    def hold(other: Tensor) -> Held:
         with (run := Held(model, first)):
             model(other)
         return run
@@ -79,7 +85,7 @@ def mixers(
     ways = all_ways(first.N).to(image.device)
     together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
     first = run(ways[0]) if together else first
-    found = asked(wrong([first, *map(run, ways[1:])], ways))
+    found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways))
     if not found and layers is None:
         runs = [begun(way) for way in ways]
         for place in unmoved(runs):  # positions
@@ -87,8 +93,8 @@ def mixers(
             runs = [begun(way) for way in ways]
         found = mixed_before(runs, ways)
     if not found and image.is_floating_point():
-        plain = hold(image) if together else first
-        found = asked(dict.fromkeys(crossed(plain, list(map(hold, halves(image)))), ASKED))
+        plain, *others = map(hold, halves(image))
+        found = asked(dict.fromkeys(crossed(plain, others), ASKED))
     if not found:
         suspects = asked(
             thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
@@ -103,6 +109,17 @@ def mixers(
         for name, how in whole.items()
         if not any(is_part(other, of=name) for other in whole if other != name)
     }
+
+
+def moved_once(model: nn.Module, image: Tensor, first: Run) -> dict[str, str]:
+    """What moves tokens where half of them are disturbed, once."""
+    if any(map(rounds_together, model.modules())):
+        return {}
+    half = torch.randperm(first.N, generator=torch.Generator().manual_seed(0)) % 2
+    ways = torch.stack([0 * half, half]).to(image.device)
+    with (run := Disturbed(model, first, ways[1])):
+        model(image)
+    return wrong([first, run], ways)
 
 
 def all_ways(N: int) -> Tensor:
@@ -145,7 +162,7 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
         if place[1] == "product":
             shared = any(x[0].equal(y) for y in had)
             if runs[-1].passed[place].fed and _stays(x, ways) and not shared:
-                found.setdefault(first.layer, OTHERS)
+                found.setdefault(first.layer, OTHERS if x.any() else ZEROS)
             had.append(x[0])
     return found
 
@@ -179,36 +196,46 @@ def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
 
 
 def halves(image: Tensor) -> Iterator[Tensor]:
-    """The image with noise in its upper half, and with noise in its left half.
+    """The image under noise, and then with other noise in its upper half, and in its left half.
 
-    Of tokens (B, N, D) or (N, B, D), in half of their width.
+    Of tokens (B, N, D) or (N, B, D), in half of them.
     """
     generator = torch.Generator().manual_seed(image.shape[-1])  # perhaps images were drawn with 0
-    noise = 2 * torch.randn(image.shape, generator=generator).to(image)
-    for axis in (-2, -1)[image.ndim < 4 :]:
-        where = torch.arange(image.shape[axis], device=image.device) < image.shape[axis] // 2
-        yield image + noise * (where[:, None] if axis == -2 else where)
+    under, noise = torch.randn(2, *image.shape, generator=generator).to(image)
+    yield image + under
+    for axis in range(-2 if image.ndim > 3 else -image.ndim, 0):
+        place = torch.arange(image.shape[axis], device=image.device) < image.shape[axis] // 2
+        yield image + torch.where(place.view(-1, *[1] * (-1 - axis)), noise, under)
 
 
-def crossed(first: Run, held: list[Run]) -> list[str]:
-    """The layers whose queries, or heads, move with other pixels than their keys.
+def crossed(first: Held, others: list[Held]) -> list[str]:
+    """The layers in which the rows of a map do not move with their tokens, or heads not together.
 
-    All attention is held.
+    All attention is held. A token that is as it was asks others that are as they were as before;
+    one that moved does not.
     """
     found = []
     for place, was in first.asked.items():
-        moved = []
-        for now in (run.asked[place] for run in held if place in run.asked):
-            pairs = list(zip(was, now, strict=True))
-            if all(x.shape == y.shape for x, y in pairs):
-                moved.append([(x != y).any(dim=2) for x, y in pairs])  # (N, h) each
-        if len(moved) == len(held) and any(keys.any() for _, keys in moved):
-            alive = torch.stack([keys for _, keys in moved]).flatten(0, 1).any(dim=0)  # heads
-            apart = [keys[:, alive] != keys[:, alive].any(dim=1, keepdim=True) for _, keys in moved]
-            apart += [queries.any(dim=1) != keys.any(dim=1) for queries, keys in moved]
-            if max(float(x.double().mean()) for x in apart) > SOME:
-                found.append(place[0])
+        before, values = was.reshape(-1, *was.shape[-2:]), first.passed[place].numbers  # (h, N, N)
+        runs = [run for run in others if place in run.asked and run.asked[place].shape == was.shape]
+        heads, apart = [], [0.0]
+        for run in runs if was.shape[-2] == was.shape[-1] == len(values) else []:
+            moved = (run.passed[place].numbers != values).any(dim=1)
+            if moved.any():
+                after = run.asked[place].reshape(before.shape)
+                heads.append((before != after).flatten(1).any(dim=1))
+                turned, known = turned_rows(before, after, moved)
+                apart.append(_share((turned != moved)[known & heads[-1][:, None]]))
+        if heads:
+            together = torch.stack(heads)
+            apart.append(_share(together.any(dim=0) != together.all(dim=0)))
+        if max(apart) > SOME:
+            found.append(place[0])
     return found
+
+
+def _share(x: Tensor) -> float:
+    return float(x.double().mean()) if x.numel() else 0.0
 
 
 def thrown(first: Run, apart: list[Run]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import Held, Run
+from vitbook.inspection.again import Held, Run, Seen
 from vitbook.inspection.mixing import crossed, halves
 from vitbook.inspection.recording import (
     evaluated,
@@ -97,9 +97,9 @@ def _elsewhere(
     """
     model = getattr(model, "_orig_mod", model)
     found: list[str] = []
-    runs: list[Run] = []
+    runs: list[Held] = []
     with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
-        with (first := Run(model, N, {1})):
+        with (first := Run(model, N, 1)):
             model(image)
         for other in halves(image):
             with (run := Held(model, first)):
@@ -108,13 +108,13 @@ def _elsewhere(
             moved: dict[str, Tensor] = {}
             for name, (layer, number) in names.items():
                 place = (layer, "product", number)
-                if place in first.passed and place in run.passed:
-                    apart = first.passed[place].numbers - run.passed[place].numbers
+                if place in runs[0].passed and place in run.passed:
+                    apart = runs[0].passed[place].numbers - run.passed[place].numbers
                     moved[name] = apart.abs().amax(dim=1)
             own = moved.get(next(iter(names)), torch.zeros(N).to(image))
             still = own <= NOTHING * own.max()
             found += [n for n, far in moved.items() if far[still].sum() > ELSEWHERE * far.sum()]
-    others = crossed(first, runs)
+    others = crossed(runs[0], runs[1:])
     found += [name for name, (layer, _) in names.items() if layer in others]
     return list(dict.fromkeys(found))
 
@@ -144,10 +144,6 @@ def _wrong(moved: Tensor, num_prefix: int, columns: int) -> str:
     for p in ((tokens * touch).amax(dim=0) < NEAR * most).nonzero().flatten().tolist():
         return f"token {num_prefix + p} follows patch {int(tokens[:, p].argmax())} (row by row)"
     return ""
-
-
-class _Seen(Exception):  # noqa: N818
-    """The tokens are known, and the rest of the model need not run."""
 
 
 def _moving(
@@ -191,11 +187,11 @@ def _given(model: nn.Module, layer: nn.Module, images: Tensor, N: int) -> list[T
                 forms = [x.flatten(1, -2), x.transpose(0, 1), x.flatten(2).mT]
                 fit = [form for form in forms if form.shape[:2] == (len(images), N)]
                 found.extend(form.double().cpu() for form in fit[:1])
-        raise _Seen
+        raise Seen
 
     handle = layer.register_forward_pre_hook(before, with_kwargs=True)
     try:
-        with same_draws(images), torch.no_grad(), evaluated(model), uncompiled(), suppress(_Seen):
+        with same_draws(images), torch.no_grad(), evaluated(model), uncompiled(), suppress(Seen):
             model(images)
     finally:
         handle.remove()

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,11 +34,13 @@ from vitbook.inspection.weights import (
     is_dropped,
     mha_again,
     mha_draws,
+    moved_rows,
     on_the_side,
     operands,
     sdpa_draws,
     sdpa_holds,
     sdpa_weights,
+    sums_tokens,
     unreadable,
 )
 
@@ -55,6 +58,10 @@ UNKNOWN = (
     "given one image and head at a time, is not seen)"
 )
 OTHERS = "what it multiplies with values are not the weights that it says"
+OPEN = (
+    "it has as many heads as tokens, and its heads attend, or it is open which axis of its map is "
+    "that of the queries; images of another size show it"
+)
 
 
 @dataclass(eq=False)
@@ -62,6 +69,7 @@ class Softmax:
     """A softmax over the last axis, in the call in which it is taken."""
 
     weights: Tensor
+    scores: Tensor  # of which it is taken, if they are kept
     dropped: list[Tensor] = field(default_factory=list)  # what dropout made of them
     used: bool = False
     givers: list[str] = field(default_factory=list)  # modules that gave it to those round them
@@ -77,6 +85,7 @@ class Call:
     own: bool  # it says its weights itself
     native: bool  # it may take a native kernel
     x: Tensor | None  # what it was given
+    args: tuple = ()  # all of it
     seen: list[tuple[str, Tensor | None]] = field(default_factory=list)  # labels, values
     multiplied: int = 0  # how often weights and values were multiplied in it, where it is own
     checks: list[Callable[[Tensor], bool]] = field(default_factory=list)  # of what it says
@@ -106,6 +115,8 @@ class Watch(TorchFunctionMode):
         rough: What the model gives is not wanted, so that it may be rounded in another way.
     """
 
+    keeps_scores = False
+
     def __init__(self, model: nn.Module, verify: bool = True, rough: bool = False):
         super().__init__()
         self.verify, self.rough = verify, rough
@@ -118,10 +129,9 @@ class Watch(TorchFunctionMode):
         self.ran: dict[str, nn.Module] = {}
         self.modules = {  # without what torch.compile puts round a module
             name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): module
-            for name, module in model.named_modules()
+            for module, name in names_of(model).items()
         }
         self._names = {id(module): name for name, module in self.modules.items()}
-        self._own = {name for name, module in self.modules.items() if says_weights(module)}
         self._calls: list[Call] = []  # the innermost comes last
         self._passes = 0  # calls from outside
         self._pass_of: dict[str, int] = {}
@@ -165,8 +175,8 @@ class Watch(TorchFunctionMode):
         self._passes += not self._calls
         self.ran[name] = module
         x = args[0] if args and isinstance(args[0], Tensor) else None
-        own = name in self._own and not (x is not None and x.ndim == 4 and is_model(module))
-        self._calls.append(Call(name, module, own, may_be_native(module), x))
+        own = says_weights(module) and not (x is not None and x.ndim == 4 and is_model(module))
+        self._calls.append(Call(name, module, own, may_be_native(module), x, args))
         self._owned += own
 
     def _hide(self, module: nn.Module) -> None:
@@ -194,9 +204,10 @@ class Watch(TorchFunctionMode):
         try:
             if call.own:
                 return self._said(call, args, kwargs, out)
-            with torch._C.DisableTorchFunction():
-                self._hand_on(call, out)
-                self._judge(call, [*args, *kwargs.values()])
+            if call.seen or call.softmaxes or call.other_axes:
+                with torch._C.DisableTorchFunction():
+                    self._hand_on(call, out)
+                    self._judge(call, [*args, *kwargs.values()])
             if call.native and not self.rough and not any(c.native for c in self._calls):
                 # what it gives when no mode watches: from its native kernel, the last bit too
                 with torch._C.DisableTorchFunction():
@@ -232,8 +243,8 @@ class Watch(TorchFunctionMode):
             return func(*args, **kwargs)
         if self.rough and func is F.scaled_dot_product_attention:
             plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
-            if plain and not self._layer().own:
-                return self._product(*args, **kwargs)
+            if plain and not (call := self._layer()).own:
+                return self._product(call, *args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen
         if not _runs_backwards():
             why = unreadable(out)
@@ -245,11 +256,13 @@ class Watch(TorchFunctionMode):
             self.doubts[self._layer().name] = why
         return out
 
-    def _product(self, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **how: Any) -> Any:
+    def _product(
+        self, call: Call, query: Tensor, key: Tensor, value: Tensor, *mask: Any, **how: Any
+    ) -> Any:
         """The weights of a fused layer, and their product with the values, once."""
         how.pop("dropout_p", None)
         weights = on_the_side(sdpa_weights, query, key, value, *mask, **how)
-        self._attended(None, lambda: weights, None, value)
+        self._attended(None, lambda: weights, None, value, call)
         return (weights @ value.to(weights)).to(value)
 
     def _see(self, func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
@@ -257,11 +270,11 @@ class Watch(TorchFunctionMode):
         if func is F.scaled_dot_product_attention:
             if sdpa_draws(*args, **kwargs):
                 self.draws.add(self._layer().name)
-            return self._attended(
+            return self._fused(
                 out,
                 lambda: on_the_side(sdpa_weights, *args, **kwargs),
                 sdpa_holds(*args, out=out, **kwargs) if self.verify else None,
-                fused_values(func, *args, **kwargs)[0],
+                *fused_values(func, *args, **kwargs),
             )
         if func is F.multi_head_attention_forward:
             again: list[Tensor] = []
@@ -273,16 +286,18 @@ class Watch(TorchFunctionMode):
             drawn = mha_draws(*args, **kwargs)
             if drawn:
                 self.draws.add(self._layer().name)
-            values, axes = fused_values(func, *args, **kwargs)
 
             def holds(_: Tensor) -> bool:
                 return drawn or not again or is_close(again[0], out[0])
 
-            return self._attended(out, weights, holds, values, axes=axes)
+            return self._fused(out, weights, holds, *fused_values(func, *args, **kwargs))
         if func in SOFTMAX and out.ndim > 2:
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if axis in (-1, out.ndim - 1):
-                self._layer().softmaxes.append(Softmax(out.detach().clone()))
+                weights = out.detach().clone()
+                scores = args[0] if args else kwargs["input"]
+                scores = scores.detach().clone() if self.keeps_scores else weights
+                self._layer().softmaxes.append(Softmax(weights, scores))
                 self._softmaxes += 1
             else:
                 self._layer().other_axes.append(out.shape[0 if axis is None else axis])
@@ -291,23 +306,14 @@ class Watch(TorchFunctionMode):
             for softmax in sorted(call.softmaxes, key=lambda softmax: softmax.used):
                 if func in DROPOUT and drops(*args, **kwargs) and is_dropped(out, softmax.weights):
                     softmax.dropped.append(out.detach().clone().view(softmax.weights.shape))
-                for used, values, axes in operands(func, args, kwargs):
-                    known = (softmax.weights, *softmax.dropped)
-                    orders = [as_used(used, x) for x in known]
-                    order = next(filter(None, orders), None)
-                    if order:
-                        if softmax.givers:  # the layer is the one that multiplies
-                            self._around |= set(softmax.givers)
-                            call = self._layer()
-                        self.draws |= set() if orders[0] else {call.name}
-                        softmax.used = True
-                        found = softmax.weights.permute(order).reshape(used.shape)
-                        fronts = used.shape[:-2], values.shape[:-2]
-                        if axes == ROWS and values.ndim > 2 and fronts[0] != fronts[1]:
-                            # one map may serve all images
-                            front = torch.broadcast_shapes(*fronts)
-                            found = found.expand(*front, *used.shape[-2:])
-                        return self._multiplied(call, found, values, out, axes)
+                known = (softmax.weights, *softmax.dropped)
+                ways = [
+                    (used, values, axes, orders)
+                    for used, values, axes in operands(func, args, kwargs)
+                    if any(orders := [as_used(used, x) for x in known])
+                ]
+                if ways:
+                    return self._multiplied(call, softmax, ways, out)
         if self.verify and self._layer().own:
             pairs = [(x, v) for x, v, _ in operands(func, args, kwargs)]
             square = [x for x, v in pairs if x.shape[-1] == x.shape[-2] != v.shape[-1]]
@@ -316,13 +322,70 @@ class Watch(TorchFunctionMode):
             self._layer().sums += [args[-1].detach().clone()] if divided else []
         return out
 
-    def _multiplied(
-        self, call: Call, found: Tensor, values: Tensor, out: Any, axes: tuple[int, int]
-    ) -> Any:
-        def holds(said: Tensor) -> bool:
-            return is_close(said, found)
+    def _fused(self, out: Any, weights: Any, holds: Any, values: Tensor, axes: Any) -> Any:
+        """One of PyTorch's two functions gave what a layer goes on with."""
+        call = self._layer()
+        if call.own:
+            return self._attended(out, weights, holds, values, call, axes)
+        found = weights()
+        unclear = self._rows(call, [found]) is None
+        return self._attended(out, lambda: found, holds, values, call, axes, unclear)
 
-        return self._attended(out, lambda: found, holds if call.own else None, values, call, axes)
+    def _multiplied(self, call: Call, softmax: Softmax, ways: list[tuple], out: Any) -> Any:
+        """A softmax and values were multiplied; it may be read in several ways."""
+        if softmax.givers:  # the layer is the one that multiplies
+            self._around |= set(softmax.givers)
+            call = self._layer()
+        softmax.used = True
+        maps = [
+            softmax.weights.permute(next(filter(None, orders))).reshape(used.shape)
+            for used, _, _, orders in ways
+        ]
+        one = self._rows(call, maps)
+        found, (used, values, axes, orders) = maps[one or 0], ways[one or 0]
+        self.draws |= set() if orders[0] else {call.name}
+        fronts = used.shape[:-2], values.shape[:-2]
+        if axes == ROWS and values.ndim > 2 and fronts[0] != fronts[1]:
+            # one map may serve all images
+            found = found.expand(*torch.broadcast_shapes(*fronts), *used.shape[-2:])
+        holds = partial(is_close, b=found) if call.own else None
+        return self._attended(out, lambda: found, holds, values, call, axes, one is None)
+
+    def _rows(self, call: Call, maps: list[Tensor]) -> int | None:
+        """Which of some maps, of axes that are equally long, has a row for each token, or nothing.
+
+        One token of what the layer was given is disturbed. But for the keys of this token, one row
+        of its map moves; along another axis, each does.
+        """
+        N = maps[0].shape[-1]
+        heads = [axis for axis in range(1, maps[0].ndim - 2) if maps[0].shape[axis] == N]
+        if N == 1 or (len(maps) == 1 and not (self.verify and heads)):
+            return 0
+        away, self._away, moved = self._away, True, []
+        with suppress(Exception):  # it cannot run alone
+            moved = self._moved(call, N, len(call.seen) + call.multiplied, heads)
+        self._away = away
+        fits = [i for i, rows in enumerate(moved) if rows == 1]
+        those = [i for i in fits if i < len(maps)]
+        return those[0] if len(those) == 1 else None if fits or len(maps) > 1 else 0
+
+    def _moved(self, call: Call, N: int, number: int, heads: list[int]) -> list[int]:
+        """How many rows of its maps, and of them along other axes, move with one token."""
+        if call.x is None or call.module.training:
+            return []
+        given, *others = call.args
+        tokens = iter((N // 2, N // 2 - 1))  # another one where the images are as many
+        place = tuple(next(tokens) if size == N else slice(None) for size in given.shape[:-1])
+        noise, runs = given.std() * torch.linspace(-1, 1, given.shape[-1]).to(given), []
+        for size in (0, 1):
+            x = given.clone()
+            x[place] += size * noise
+            with torch.no_grad(), torch.random.fork_rng(), (run := Alone(call.module)):
+                call.module(x, *others)
+            maps = run.found[number]
+            runs.append([*maps, *(maps[0].transpose(axis, -2) for axis in heads)])
+        keys = {token for token in place if isinstance(token, int)}
+        return [moved_rows(x, y, keys) for x, y in zip(*runs, strict=True)]
 
     def _attended(
         self,
@@ -332,11 +395,13 @@ class Watch(TorchFunctionMode):
         values: Tensor | None = None,
         call: Call | None = None,
         axes: tuple[int, int] = ROWS,
+        unclear: bool = False,
     ) -> Any:
         """Keep the weights of a layer, and give what the model goes on with.
 
         ``holds`` tells whether weights, multiplied with the values, give what came out; ``axes``,
-        where the tokens are in the values and in what came out.
+        where the tokens are in the values and in what came out; ``unclear``, whether their own are
+        not known.
         """
         call = call or self._layer()
         if self.verify:
@@ -351,6 +416,8 @@ class Watch(TorchFunctionMode):
             label = call.seen[-1][0]
             if self.verify and holds and not holds(self.maps[label]):
                 self.doubts[label] = OTHERS
+            elif unclear:
+                self.doubts[label] = OPEN
         return out
 
     def _said(self, call: Call, args: tuple, kwargs: dict, out: Any) -> Any:
@@ -371,36 +438,17 @@ class Watch(TorchFunctionMode):
             same = [x for x in call.unsaid if x.shape[-2:] == said.shape[-2:]]
             why = OTHERS if same and not any(are_weights(x, said, call.sums) for x in same) else ""
             if not same:
-                why = OTHERS if self._lies(call, args, kwargs, out, said) else ""
+                fits = None
+                if isinstance(out, Tensor) and not call.module.training:
+                    with suppress(Exception), torch.no_grad(), torch.random.fork_rng():
+                        fits = sums_tokens(call.module, *args, **kwargs)
+                self.untested += [call.name] if fits is None else []
+                why = OTHERS if fits is False else ""
         if why:
             self.doubts[label] = why
         if not isinstance(said, Tensor):
             del self.maps[label]
         return out
-
-    def _lies(self, call: Call, args: tuple, kwargs: dict, out: Any, said: Tensor) -> bool:
-        """Does a token move no row that is said to look at it, or one that never looks at it?
-
-        No product with the weights was seen. If they change with the token, that is all there is to
-        see, and it is said that nothing else was tested.
-        """
-        x = call.x
-        tokens = isinstance(out, Tensor) and out.ndim == 3 and not call.module.training
-        if x is None or not tokens or x.ndim != 3 or out.shape[:2] != x.shape[:2]:
-            self.untested.append(call.name)
-            return False
-        token, other = x.shape[1] // 2, x.clone()
-        other[:, token] += torch.linspace(-1, 1, x.shape[2]).to(x) * (x.abs().amax() + 1)
-        with torch.no_grad(), torch.random.fork_rng():
-            moved = (call.module(other, *args[1:], **kwargs) != out).any(dim=2)  # (B, N)
-            again = call.module.attention_weights(other, *args[1:], **kwargs)  # type: ignore[operator]
-        looks = (said[..., token] > 0.1).any(dim=1)
-        fixed = said.shape == again.shape and torch.equal(said, again)
-        if not fixed:
-            self.untested.append(call.name)
-        never = fixed & (said[..., token] == 0).all(dim=1)
-        never[:, token] = False
-        return bool(((looks & ~moved) | (never & moved)).any())
 
     def _layer(self) -> Call:
         """The layer that attends: the innermost with parameters (an nn.Softmax has none)."""
@@ -430,8 +478,6 @@ class Watch(TorchFunctionMode):
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
-        if not (call.seen or call.softmaxes or call.other_axes):
-            return
         softmaxes = [softmax for softmax in call.softmaxes if not softmax.used]
         given = [
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
@@ -494,6 +540,18 @@ class Watch(TorchFunctionMode):
                 self.doubts[name] = (reasons or [UNKNOWN])[0]
 
 
+class Alone(Watch):
+    """One layer, run alone, and the maps that each of its products may show."""
+
+    def __init__(self, layer: nn.Module):
+        super().__init__(layer, verify=False)
+        self.found: list[list[Tensor]] = []
+
+    def _rows(self, call: Call, maps: list[Tensor]) -> int | None:
+        self.found += [] if call.name else [maps]
+        return 0
+
+
 def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
     """Do weights give what came out, where some products have an equal part of them each?"""
 
@@ -506,6 +564,18 @@ def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
             if holds(axis):
                 return True
     return False
+
+
+def names_of(
+    model: nn.Module, name: str = "", known: dict[nn.Module, str] | None = None
+) -> dict[nn.Module, str]:
+    """All modules and their names, as ``named_modules`` gives them, in half the time."""
+    known = {} if known is None else known
+    known[model] = name
+    for part, module in model._modules.items():
+        if module is not None and module not in known:
+            names_of(module, f"{name}.{part}" if name else part, known)
+    return known
 
 
 def says_weights(module: nn.Module) -> bool:

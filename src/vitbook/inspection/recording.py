@@ -7,7 +7,7 @@ very inputs its layers saw.
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 
 import torch
@@ -15,10 +15,14 @@ from torch import Tensor, nn
 
 from vitbook import require
 from vitbook.inspection.again import Run
-from vitbook.inspection.mixing import UNTOLD, drawn, mixers
-from vitbook.inspection.recorder import Watch, blocks_of
+from vitbook.inspection.mixing import UNTOLD, drawn, mixers, moved_once
+from vitbook.inspection.recorder import Watch, blocks_of, names_of
 
 FEW = 8  # images, of which each runs alone
+UNTESTED = (
+    "what attention_weights says was not seen to be multiplied with values, so that nothing tests "
+    "whether it is what forward does"
+)
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
 
 
@@ -52,7 +56,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
 
     Warns:
         UserWarning: A layer attends by the name of its class and has no map, or has one that is
-            not of its tokens, or not what it multiplies with the values. It is named. What attends
+            not of its tokens, or not what it multiplies with the values, or that nothing can test.
+            It is named. What attends
             under another name, by other means than a softmax, or is mixed or thrown away round its
             product, is not tested here: :func:`attention_maps` alone sees it.
     """
@@ -63,7 +68,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     _require_some(model, watch)
     if watch.doubts:
         warnings.warn(f"not maps of all tokens: {_doubts(watch.doubts)}", stacklevel=3)
-    _say_untested(watch)
+    if watch.untested:
+        warnings.warn(f"{listed(watch.untested)}: {UNTESTED}", stacklevel=3)
 
 
 def attention_maps(
@@ -83,18 +89,21 @@ def attention_maps(
     another one; of the values that a map is multiplied with, those of the same tokens have to move,
     at least half of them; and what a layer gives has to move with each row and each half of a head
     of its product, unless a projection has zero columns there. Of any two tokens it is seen whether
-    one moves the other. Patches that a module gives are disturbed, too: each token is given one, up
-    to as many as were added. Where half of the image is noise, queries and keys of the same tokens
-    have to move, in all heads.
+    one moves the other; in another image that runs alone, whether half of its tokens move the
+    others. Patches that a module gives are disturbed, too: each token is given one, up to as many
+    as were added. Where half of the image is noise, queries and keys of the same tokens have to
+    move, in all heads.
 
     Not tested: what a function does to patches before a module gives them, to tokens where no
     module gives or takes them any more, which is pooling, or to tokens of before the first layer
     that are added behind it; what makes the weights themselves, from
     queries and keys; whether a block uses what its layer gives; less than half of a head, or values
     that were scaled or are added; two streams of as many tokens, one after the other, that do not
-    ask each other; what moves tokens by less than rounding; images behind the first one that are
-    treated in another way; and of many images, some that see each other in one half alone. Weights
-    that a layer says, and was not seen to multiply by, are named in a warning.
+    ask each other; what moves tokens by less than rounding; and of more than 8 images, those that
+    are treated in another way, or see each other in one half alone. A layer
+    that says weights, and was not seen to multiply by them, runs alone, on tokens of three kinds
+    in many orders: what it gives has to be sums of something of each kind, weighted by what it
+    says. Then it is not tested which of its heads is which, and how large each is.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -117,25 +126,15 @@ def attention_maps(
         ValueError: Not all layers that attend gave a map of all tokens with the same shape; the
             weights are not those that are multiplied with the values; something else moves tokens;
             or a second run gives other tokens. The layers are named, and what would help.
-
-    Warns:
-        UserWarning: What a layer says by ``attention_weights`` could not be tested.
     """
     watch = watch_images(model, images, verify)
     maps = stacked(model, watch, images, layers)
     if verify:
         _require_whole(model, watch, images, maps, everything=layers is None)
-        _say_untested(watch)
+    elif images.ndim > 3 and len(images) == next(iter(maps.values())).shape[-1] > 1:
+        # images that attend to images would look like tokens
+        stacked(model, watch_images(model, images[:1]), images[:1], layers)
     return torch.stack(list(maps.values()))  # (L, B, h, N, N)
-
-
-def _say_untested(watch: Watch) -> None:
-    if watch.untested:
-        warnings.warn(
-            f"{listed(watch.untested)}: what attention_weights says was not seen to be multiplied "
-            "with values, so that nothing tests whether it is what forward does",
-            stacklevel=4,
-        )
 
 
 def watch_images(model: nn.Module, images: Tensor, verify: bool = False) -> Watch:
@@ -159,32 +158,36 @@ def _require_whole(
 ) -> None:
     """The same tokens in a second run, and no token moves another but by the maps."""
     kind, model = type(model).__name__, getattr(model, "_orig_mod", model)
-    one = images[:1] if images.ndim == 4 else images
-    batch = {len(one), one.shape[1]} if one.ndim == 3 else {1}
-    N = next(iter(maps.values())).shape[-1]
+    B, _, _, N = next(iter(maps.values())).shape
     names = [watch.shown[label][0] for label in maps]
     if dropped := sorted(watch.draws & set(names)):
         raise ValueError(
             f"model ({kind}) drops weights of {listed(dropped)} at random in evaluation mode, too"
         )
+    if untested := [name for name in watch.untested if name in names]:
+        raise ValueError(
+            f"model ({kind}), {listed(untested)}: {UNTESTED}; verify=False does not ask"
+        )
     try:
         with same_draws(images), torch.no_grad(), evaluated(model), uncompiled():
-            with (first := Run(model, N, batch, blocks_of(watch.modules, names))):
+            axis = _axis_of_images(model, images, B)
+            one = images.narrow(axis, 0, 1) if B > 1 else images
+            blocks = blocks_of(watch.modules, names)
+            with (first := Run(model, N, 1, blocks)):
                 model(one)
-            known = {name: x[: len(one)] for name, x in maps.items()}
-            random = drawn(known, first.maps, _rounding(first, one))
-            random += _others(watch, first, torch.arange(len(one)), names, _rounding(first, one))
-            for part in _parts(len(images)) if len(one) < len(images) else []:
-                with (other := Run(model, N, {len(part)})):
-                    model(images[part])
-                known = {name: x[part] for name, x in maps.items()}
-                random += drawn(known, other.maps, _rounding(first, one))
-                random += _others(watch, other, part, names, _rounding(first, one))
+            random = _apart(watch, first, torch.arange(1), maps, _rounding(first, one))
+            moved: dict[str, str] = {}
+            for part in _parts(B):
+                some = images.index_select(axis, part.to(images.device))
+                with (run := Run(model, N, len(part), blocks)):
+                    model(some)
+                random += _apart(watch, run, part, maps, _rounding(first, one))
+                moved |= moved_once(model, some, run) if len(part) == 1 and not random else {}
             random = list(dict.fromkeys(random))
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
-            mixing = {} if random or missing else mixers(model, one, first, chosen)
-            apart = everything and mixing and not mixers(model, one, first, names)
+            mixing = {} if random or missing else mixers(model, one, first, chosen, moved)
+            apart = everything and mixing and not mixers(model, one, first, names, moved)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
@@ -221,16 +224,30 @@ def _require_whole(
         )
 
 
+def _axis_of_images(model: nn.Module, images: Tensor, B: int) -> int:
+    """On which axis the images lie: (B, ...), or tokens (N, B, D). Where both fit, one tells."""
+    sizes = images.shape[: 2 if images.ndim == 3 else 1]
+    fits = [axis for axis, size in enumerate(sizes) if size == B > 1]
+    if len(fits) < 2:
+        return sum(fits)
+    with suppress(Exception), (alone := Watch(model, verify=False)):
+        model(images[:1])
+    return int(not alone.maps or len(next(iter(alone.maps.values()))) > 1)
+
+
 def _parts(count: int) -> list[Tensor]:
     """Images that run without the others, beside the first: each alone, or many by halves."""
-    alone = torch.arange(1, count).split(1)
+    alone = [torch.tensor([number]) for number in range(1, count)]
     halves = torch.randperm(count, generator=torch.Generator().manual_seed(count)).chunk(2)
-    return list(alone) if count <= FEW else [alone[-1], *halves]
+    return alone if count <= FEW else [alone[-1], *halves]
 
 
-def _others(watch: Watch, alone: Run, part: Tensor, names: list[str], same: float) -> list[str]:
-    """The layers whose products gave something else to these images with others round them."""
-    found = []
+def _apart(
+    watch: Watch, alone: Run, part: Tensor, maps: dict[str, Tensor], same: float
+) -> list[str]:
+    """The layers whose maps or products are others for these images without the rest."""
+    found = drawn({name: x[part] for name, x in maps.items()}, alone.maps, same)
+    names = {watch.shown[label][0] for label in maps}
     for (name, number), (gave, axis) in watch.gave.items():
         again = alone.kept.given.get((name, "product", number))
         again = again[0] if isinstance(again, tuple) else again
@@ -261,7 +278,7 @@ def evaluated(model: nn.Module) -> Iterator[None]:
     It goes back by its own ``train``, which may do more: loralib merges its weights for evaluation,
     and what stays merged does not learn.
     """
-    modes = {module: module.training for module in model.modules()}
+    modes = {module: module.training for module in names_of(model)}
     try:
         if any(modes.values()):
             model.eval()
@@ -321,6 +338,8 @@ def stacked(
 def _misfit(weights: Tensor, images: Tensor) -> str:
     """Why a layer's map is not (B, h, N, N), or nothing."""
     shape = tuple(weights.shape)
+    if weights.isnan().any():
+        return "its map holds nan: the images or the model do, or it makes some"
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
     count = "one image or the" if images.ndim == 3 else "the"  # perhaps (C, H, W)

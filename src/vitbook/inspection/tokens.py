@@ -35,7 +35,8 @@ def find_num_prefix(
     registers), which are counted. A model can say it and keep its tokens in another order.
 
     With images it is tested: pixels of the first one are disturbed, patch by patch, and the tokens
-    that move must be those of the patches, in their order.
+    that move must be those of the patches, in their order. Where a token lies is known to half a
+    patch: an image that is moved or warped by less, before the patches, passes.
 
     Args:
         model: A Vision Transformer, or what contains one.

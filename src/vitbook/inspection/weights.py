@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ROWS = (-2, -2)  # the axes of the tokens, in values and in what came out
+KINDS, SOME = 3, 16  # kinds of tokens; rows of each order that are looked at
 PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
 
 
@@ -90,8 +91,19 @@ def fused_values(func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, tuple[in
     return value, (0, 0) if func is F.multi_head_attention_forward else ROWS
 
 
+def fused_scores(func: Any, query: Tensor, key: Tensor, *_: Any, **__: Any) -> Tensor:
+    """By which token asks which in a call of these functions, but for scale, weights and mask."""
+    if func is F.multi_head_attention_forward:
+        query, key = query.movedim(0, -2), key.movedim(0, -2)
+    if query.ndim > 2 and key.shape[-3] < query.shape[-3]:  # some heads share their keys
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
+    return query @ key.mT
+
+
 def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Work it out without gradients and in full precision, also under autocast."""
+    if not (torch.is_grad_enabled() or torch._C._is_any_autocast_enabled()):
+        return work(*args, **kwargs)
     kind = next(a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)).device.type
     with torch.no_grad():
         if not torch.is_autocast_enabled(kind):
@@ -131,6 +143,10 @@ def operands(
         if a.ndim > 1 and b.ndim > 1:
             yield a, b, ROWS
             yield b.mT, a.mT, (-2, -1)
+            for axis in range(-a.ndim, -2):  # heads may share their values
+                alone = b.ndim < -axis or b.shape[axis] < a.shape[axis]
+                if alone and a.shape[axis] == a.shape[-2] == a.shape[-1]:
+                    yield a.transpose(axis, -2), b, (-2, axis)
     elif func is torch.einsum and isinstance(args[0], str):
         both = args[1] if isinstance(args[1], (list, tuple)) else args[1:]
         terms, arrow, left = args[0].replace(" ", "").partition("->")
@@ -146,10 +162,10 @@ def operands(
             summed = {*term, *other} - {*left}
             if len(keys) == len(summed) == 1 and queries:
                 long = [axis for axis in queries if weights.shape[axis] == weights.shape[keys[0]]]
-                last = [(long or queries)[-1], *keys]  # heads may share their values
-                front = [axis for axis in range(len(term)) if axis not in last]
-                rows = axis_of(other, term[keys[0]]), axis_of(left, term[last[0]])
-                yield weights.permute(*front, *last), values, rows
+                for query in (long or queries[-1:])[::-1]:
+                    front = [axis for axis in range(len(term)) if axis not in (query, *keys)]
+                    rows = axis_of(other, term[keys[0]]), axis_of(left, term[query])
+                    yield weights.permute(*front, query, *keys), values, rows
 
 
 def axis_of(term: str, letter: str) -> int:
@@ -163,6 +179,8 @@ def as_used(used: Tensor, weights: Tensor) -> tuple[int, ...] | None:
 
     The last axis, of the keys, stays the last. None: they are other numbers.
     """
+    if used.numel() == weights.numel() and used.is_complex() and not used.imag.any():
+        used = used.real
     if used.numel() != weights.numel() or not used.is_floating_point():
         return None
     used = used if used.layout == torch.strided else used.to_dense()
@@ -195,6 +213,33 @@ def is_dropped(out: Any, weights: Tensor) -> bool:
     kept = ratio[ratio > 0]
     even = kept.numel() > 0 and bool((kept.amax() - kept.amin()) < 1e-2 * kept.amax())
     return even and not (ratio < 0).any()
+
+
+def moved_rows(before: Tensor, after: Tensor, keys: set[int]) -> int:
+    """How many rows of two maps (..., N, N) differ, but for some keys and what they leave."""
+    others = [key for key in range(before.shape[-1]) if key not in keys]
+    before, after = (x[..., others].double() for x in (before, after))
+    rests = before.sum(-1, keepdim=True), after.sum(-1, keepdim=True)
+    apart = (before / rests[0] - after / rests[1]).abs() > 1e-3
+    seen = (rests[0] > 0.01) & (rests[1] > 0.01)
+    return int((apart & seen).movedim(-2, 0).flatten(1).any(dim=1).sum())
+
+
+def turned_rows(before: Tensor, after: Tensor, moved: Tensor) -> tuple[Tensor, Tensor]:
+    """Which rows of scores (..., N, N) rank the keys that did not move (N,) anew.
+
+    By more than rounding, and up to one number for a row, which its softmax does not see. And in
+    which rows this is known, as these keys differ.
+    """
+    seen = (before.abs() < 1e4) & (after.abs() < 1e4) & ~moved  # what is more is a mask
+    size = torch.where(seen, before.abs(), 0.0).amax(-1, keepdim=True)
+
+    def spread(x: Tensor) -> Tensor:
+        x = torch.where(seen, x.double(), math.nan)
+        far = (x - x.nanmean(-1, keepdim=True)).abs()
+        return (far > 2 * torch.finfo(before.dtype).eps * size).any(-1)
+
+    return spread(after - before), spread(before)
 
 
 def sdpa_holds(
@@ -236,6 +281,34 @@ def are_weights(used: Tensor, said: Tensor, sums: list[Tensor]) -> bool:
     if any(is_close(x, total) or is_close(x, 1 / total) for x in sums):
         used = used / total
     return any(is_close(x, used) for x in (said, said.transpose(0, 1)))
+
+
+def sums_tokens(layer: Any, x: Tensor, *args: Any, **kwargs: Any) -> bool | None:
+    """Is what a layer gives the sum that it says, of something of each token? None: nothing tells.
+
+    Tokens of three kinds come in many orders. Each head has one vector for each kind, and all rows
+    have to be sums of these, weighted: there are at least twice as many orders as vectors.
+    """
+    (B, N, D), eps = x.shape, torch.finfo(x.dtype).eps
+    generator, vectors = torch.Generator().manual_seed(0), 1
+    shares: list[Tensor] = []
+    rows: list[Tensor] = []
+    tokens = torch.randn(KINDS, D, generator=generator).to(x) * x.std() + x.mean()
+    while len(rows) * B < 2 * vectors:
+        order = torch.randint(KINDS, (B, N), generator=generator).to(x.device)
+        some = torch.randperm(N, generator=generator)[:SOME].to(x.device)
+        said = layer.attention_weights(tokens[order], *args, **kwargs).view(B, -1, N, N)
+        share = said[:, :, some].double() @ F.one_hot(order, KINDS)[:, None].double()
+        shares.append(share.movedim(1, 2).flatten(2).flatten(0, 1).cpu())  # (B * some, h * kinds)
+        rows.append(layer(tokens[order], *args, **kwargs)[:, some].flatten(0, 1).double().cpu())
+        vectors = 1 + shares[0].shape[1]
+        if math.comb(N + KINDS - 1, N) < 2 * vectors:
+            return None  # so few tokens have too few orders
+    known, gave = F.pad(torch.cat(shares), (1, 0), value=1.0), torch.cat(rows)
+    apart = known @ torch.linalg.lstsq(known, gave, driver="gelsd").solution - gave
+    if apart.abs().amax() > min(max(100 * eps, 1e-6), 0.1) * (gave - gave.mean(0)).abs().amax():
+        return False
+    return True if eps < 1e-5 else None  # sums of half precision fit much
 
 
 def is_close(a: Tensor, b: Tensor, scale: Tensor | None = None) -> bool:

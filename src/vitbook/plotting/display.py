@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
+from vitbook.plotting.axes import axes_alone
 from vitbook.plotting.caption import caption_html
 from vitbook.plotting.dark import GROUND, dark_inks
 from vitbook.plotting.font_sizes import PAD, enlarge, laid_out
@@ -49,7 +50,8 @@ def figure_html(fig: Figure, alt: str, caption: str | None = None) -> str:
     """The HTML that ``show`` displays, as a string. Same arguments, same errors.
 
     Where the environment asks for both themes, a second picture follows the first, in the inks of
-    the dark theme; the page's style sheet shows one of them.
+    the dark theme; the page's style sheet shows one of them. The axes alone follow, hidden, in the
+    dark inks: a page shows them in the figure's place while it asks for a guess.
     """
     if not isinstance(fig, Figure):
         raise TypeError(f"fig must be a matplotlib Figure, got {type(fig).__name__}")
@@ -60,11 +62,17 @@ def figure_html(fig: Figure, alt: str, caption: str | None = None) -> str:
     with style():
         enlarge(fig)
     with laid_out(fig):  # once, so that both pictures have one size
-        parts.append(_image(figure_png(fig), alt, "only-light" if both else ""))
+        png = figure_png(fig)
+        parts.append(_image(png, alt, "only-light" if both else ""))
         if both:
             parts.append(_image(figure_png(fig, dark=True), alt, "only-dark"))
+            with axes_alone(fig, CSS_DPI * PIXEL_RATIO) as any_axes:
+                if any_axes:
+                    axes = _image(figure_png(fig, dark=True), "", "only-asked")
+                    parts.append(f'<div class="figure-axes" aria-hidden="true" hidden>{axes}</div>')
     if text is not None:
-        parts.append(f"<figcaption>{text}</figcaption>")
+        wide = f"max-width:max({_size(png)[0]}px,24rem)"  # as the picture, or 50 letters
+        parts.append(f'<figcaption style="{wide}">{text}</figcaption>')
     return "".join([*parts, "</figure>"])
 
 
@@ -110,9 +118,9 @@ def _ground(picture: Image.Image) -> int:
 
 
 def _image(png: bytes, alt: str, class_: str) -> str:
-    width, height = (round(side / PIXEL_RATIO) for side in _png_size(png))
+    width, height = _size(png)
     theme = f' class="{class_}"' if class_ else ""
-    ground = "" if class_ == "only-dark" else ";background:#fff"
+    ground = ";background:#fff" if class_ in ("", "only-light") else ""
     return (
         f'<img alt="{html.escape(alt)}"{theme} width="{width}" height="{height}"'
         f' style="max-width:100%;height:auto{ground}"'
@@ -120,9 +128,9 @@ def _image(png: bytes, alt: str, class_: str) -> str:
     )
 
 
-def _png_size(png: bytes) -> tuple[int, ...]:
-    """Width and height of a PNG in pixels, read from its first chunk."""
-    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+def _size(png: bytes) -> tuple[int, ...]:
+    """Width and height of a picture in CSS pixels, read from its first chunk."""
+    return tuple(round(int.from_bytes(png[at : at + 4], "big") / PIXEL_RATIO) for at in (16, 20))
 
 
 def _plain_text(name: str, text: str) -> str:

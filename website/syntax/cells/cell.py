@@ -14,7 +14,7 @@ from docutils import nodes
 from website.pages.cells import count_checks, parts, settles, shows_table, tells
 from website.syntax.cells.details import folded
 
-CAPTION = re.compile(r"<(figcaption|caption)>(.*?)</\1>", re.DOTALL)
+CAPTION = re.compile(r"<(figcaption|caption)\b[^>]*>(.*?)</\1>", re.DOTALL)
 LONGEST = 80  # characters of a caption in the spoken name of a fold
 FAILED = "failed in this build"
 

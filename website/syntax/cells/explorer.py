@@ -3,11 +3,14 @@
 The figure itself holds all it needs (src/vitbook/explorer). On a page of the book a large one would
 weigh on everybody who opens the page, so what runs is written into ``_static/explorer`` and asked
 for near the screen. Until then, without scripts and on paper, its still and its words stand there.
+Where it will come, they have its height, so that nothing below it moves.
 """
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -33,6 +36,7 @@ LOADER = """(() => {
   script.onerror = () => {
     root.querySelector("p").textContent =
       "The maps of this figure did not come. Loading the page again may help.";
+    root.style.minHeight = 0;
   };
   new IntersectionObserver((entries, watch) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
@@ -41,6 +45,27 @@ LOADER = """(() => {
     root.append(script);
   }, { rootMargin: "800px" }).observe(root);
 })();"""
+
+ROOM = "@container {layout} {{ .vitbook-explorer[data-key='{key}'] {{ min-height: {height}; }} }}"
+PARENT = ":has(> .vitbook-explorer[data-key='{key}']) {{ container-type: inline-size; }}"
+
+
+def room(key: str, data: Mapping[str, Any]) -> str:
+    """CSS: how high the figure of these data will be, by counting its parts in rem, for each layout
+    of vitbook/explorer/figure.css and a square image."""
+    pickers = 5.4 * (1 + 2 * (data["channels"] == 3) + (data["layers"] > 1))  # rows of buttons
+    pickers += 7 * (len(data["labels"]) > 1)  # chips of the images
+    tokens, notes, layers = 3.5 * (data["prefix"] > 0), 1.5 * len(data["notes"]), data["layers"]
+    below = 38 + pickers + tokens + notes + 3 * layers
+    heights = {
+        "(width < 35rem)": f"calc(50cqi + {below:.1f}rem)",  # one below the other
+        "(35rem <= width < 44rem)": f"{40.5 + tokens + notes + 5.5 * layers:.1f}rem",  # two columns
+        "(width >= 44rem)": f"{16.5 + pickers + notes + 1.6 * layers:.1f}rem",  # small maps in one
+    }
+    rules = [ROOM.format(layout=at, key=key, height=height) for at, height in heights.items()]
+    return (
+        f"@media screen and (scripting: enabled) {{ {PARENT.format(key=key)} {' '.join(rules)} }}"
+    )
 
 
 def write_explorers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -57,7 +82,8 @@ def write_explorers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         path.write_text(FILE.replace("DATA", json.dumps(match["data"])) + match["script"], "utf8")
         address = relative_uri(app.builder.get_target_uri(docname), name)
         loader = LOADER.replace("ADDRESS", address)
-        return f"{match['begin']}<style>{match['style']}<script>{loader}</script>"
+        style = f"<style>{room(match['key'], json.loads(match['data']))} {match['style']}"
+        return f"{match['begin']}{style}<script>{loader}</script>"
 
     for raw in doctree.findall(nodes.raw):
         if raw.get("format") == "html" and "vitbook-explorer" in raw.astext():

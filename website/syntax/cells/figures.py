@@ -1,7 +1,8 @@
 """Figures become files: what a cell put into the page as data is written into ``_images``.
 
 The file's name is a hash of its bytes, so a picture that several pages show is there once. It is
-loaded when the reader comes near; one that no screen shows never is. Pictures in the style of an
+loaded when the reader comes near; one that no screen shows never is. A figure's axes alone stay
+where they are shown, in a prediction. Pictures in the style of an
 element (the layers of a film) become files where they are worth a request. A large PNG becomes WebP
 without loss, a quarter smaller: while its page is read, so that it waits in the tree.
 """
@@ -19,6 +20,7 @@ from sphinx.application import Sphinx
 
 IMAGE = re.compile(r'<img (?=[^>]*src="data:image/)([^>]*)>')
 DATA = re.compile(r"data:image/(png|jpeg|webp);base64,([A-Za-z0-9+/=]+)")
+AXES = re.compile(r'<div class="figure-axes".*?</div>')
 SMALL = 2_000  # characters; a layer with less stays in the page
 LARGE = 20_000  # bytes; below that another format is not worth the seconds
 
@@ -64,9 +66,19 @@ def write_figures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return f'<img loading="lazy" decoding="async" {DATA.sub(file, match[1])}>'
 
     for raw in with_figures(doctree):
-        html = IMAGE.sub(image, raw.astext())
+        html = raw.astext() if asked_for(raw) else AXES.sub("", raw.astext())
+        html = IMAGE.sub(image, html)
         html = DATA.sub(lambda m: file(m) if len(m[0]) > SMALL else m[0], html)
         raw.children = [nodes.Text(html)]
+
+
+def asked_for(node: nodes.Node) -> bool:
+    """Does it stand behind a guess (``OneObject``, website/syntax/predict.py)?"""
+    while node.parent is not None:
+        node = node.parent
+        if "ask-output" in node.get("classes", []):
+            return True
+    return False
 
 
 def write_picture(folder: Path, kind: str, content: bytes) -> str:

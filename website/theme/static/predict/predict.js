@@ -11,7 +11,8 @@
   const strong = (...content) => make("strong", {}, ...content);
 
   // The three ways to answer. Each has the field, what was said there (empty: nothing yet), how that
-  // is shown, the longest that can be said, and what to do; the first two know the answer.
+  // is shown, the longest that can be said, and what to do; the first two know the answer. A number
+  // has the words of its button, too, and how wide they may become.
 
   function byChoice(group) {
     const { answer, choices: written } = group.dataset;
@@ -64,7 +65,8 @@
     const right = Number(number),
       log = track.endsWith("log");
     const values = numbers(track.split(" "));
-    const named = (value) => `${Number(value).toLocaleString("en")}${unit && ` ${unit}`}`;
+    const counted = (value) => Number(value).toLocaleString("en");
+    const named = (value) => `${counted(value)}${unit && ` ${unit}`}`;
     const place = (value) => {
       const after = values.findIndex((one) => one >= value);
       const at =
@@ -111,7 +113,9 @@
     const near = (said) => Math.abs(said - right) <= Number(within) + 1e-9;
     return {
       field,
-      todo: "Drag the ring to your guess, then look.",
+      todo: "Drag the ring to your guess, and keep it.",
+      keeps: (said) => `Keep ${unit.length < 3 ? named(said) : counted(said)}`, // 50 %, but 6.7
+      widest: values.toSorted((a, b) => counted(b).length - counted(a).length)[0],
       said: () => (moved ? String(value()) : ""),
       reset: () => {
         moved = false;
@@ -192,17 +196,19 @@
       make("span", {}, `${way.todo} `),
       make("span", {}, skip, asked + at ? "" : skipAll)
     );
+    const opener = make("button", { class: "predict-button", value: "look" });
+    if (way.keeps) opener.dataset.widest = way.keeps(way.widest);
     const sure = Object.entries(LEVELS).map(([value, words]) => make("button", { value }, words));
     const surely = make(
       "span",
-      { class: "ask-sure", role: "group", "aria-label": "Look, and say how sure you are" },
+      { class: "ask-sure", role: "group", "aria-label": "Say how sure you are, and look" },
       ...sure
     );
     const opens = make(
       "div",
       { class: "ask-look" },
-      make("small", { "aria-hidden": "true" }, "or look, and say how sure:"),
-      make("button", { class: "predict-button", value: "look" }, "Look"),
+      make("small", { "aria-hidden": "true" }, "or say how sure:"),
+      opener,
       surely
     );
     const form = make(
@@ -228,7 +234,9 @@
     }
 
     function chosen() {
-      group.classList.toggle("is-chosen", Boolean(way.said()));
+      const now = way.said();
+      group.classList.toggle("is-chosen", Boolean(now));
+      opener.textContent = now && way.keeps ? way.keeps(now) : "Look";
     }
 
     function draw() {

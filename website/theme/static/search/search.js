@@ -59,6 +59,17 @@
     );
   }
 
+  // Where the best hit is the page on which one is, its sections come first and its top last.
+  function seenFromHere(items) {
+    const rank = (one) => {
+      const { hash, pathname } = one.querySelector("a");
+      return pathname !== location.pathname ? 1 : hash ? 0 : 2;
+    };
+    return items.length && rank(items[0]) === 2
+      ? items.toSorted((a, b) => rank(a) - rank(b))
+      : items;
+  }
+
   function told({ found, hits, unknown }, query) {
     const instead = unknown.map(({ word, instead }) =>
       instead
@@ -97,7 +108,7 @@
       }
       if (query !== asked) return; // more was typed meanwhile
       const result = query && window.bookSearch.search(query, dialog ? 8 : 30);
-      list.replaceChildren(...(result ? result.hits.map(item) : []));
+      list.replaceChildren(...(result ? seenFromHere(result.hits.map(item)) : []));
       all.href = `${form.action}?q=${encodeURIComponent(query)}`;
       all.hidden = !(dialog && result && result.found > result.hits.length);
       box.classList.toggle("search-asked", Boolean(query));
