@@ -26,8 +26,8 @@ def unproven():
 
 @cache
 def draw(path, number, again=False):
-    """A drawn assignment; the first two, drawn once, are proven."""
-    with unproven() if number > 1 or again else nullcontext():
+    """A drawn assignment; the first from a secret, drawn once, is proven."""
+    with unproven() if number != 1 or again else nullcontext():
         return draw_assignment(path, keys(number + 1)[number], "0.1.0")
 
 

@@ -252,5 +252,10 @@ def test_the_pages_of_the_book_are_those_of_the_masters():
         assert path.read_text() == text, "run: python -m website.assignments.page"
 
 
+@pytest.mark.deep
+def test_the_public_variant_is_proven_as_the_page_shows_it(master_path):
+    assert draw_assignment(master_path, keys(1)[0], "0.1.0").master == public_master(master_path)
+
+
 def test_page_and_notebook_show_the_same_variant(master_path, draws):
     assert public_master(master_path) == draws(0).master

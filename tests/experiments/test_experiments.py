@@ -80,10 +80,22 @@ def start_and_stop(script: Path, stop: signal.Signals) -> str:
         return runner.communicate()[1]
     finally:
         runner.kill()
-        time.sleep(3)  # workers of a killed runner end by themselves
+        end = time.monotonic() + 3
+        while lives(runner.pid) and time.monotonic() < end:  # its workers end by themselves
+            time.sleep(0.1)
         script.with_name("stop").unlink()
 
 
+def lives(group: int) -> bool:
+    """Is any process of the group left?"""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.deep
 def test_a_killed_experiment_goes_on_and_repeats_nothing_that_was_done(
     toy, runs, tmp_path, small_image_files
 ):
@@ -285,7 +297,14 @@ NAMES = all_names()
 TIMINGS = [name for name in NAMES if not golden_path(name).is_file()]
 
 
-@pytest.mark.parametrize("name", NAMES)
+# 3 to 15 seconds each; the other mixings are those of mixing_pilot and mixing_places
+LONG = {"transfer", "batch_rates", "cheaper_attention", "cifar_maps", "mixing_pairs"}
+LONG |= {"mixing_recall", "mixing_pointer", "mixing_longer", "mixing_pictures"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.deep if n in LONG else ()) for n in NAMES]
+)
 def test_every_record_is_what_the_present_code_computes(name):
     holds, why = verify(name, FOLDER)
     assert holds, f"{name}: {why}"

@@ -3,8 +3,9 @@
 What stops it is measured too: each is also tried without a sandbox, where an answer runs in a
 process of its own and is compared outside of it, with all notebooks at once ("process") and in
 phases ("order"). Marked with two jobs, somebody innocent beside it. In `make test` one attack for
-each goal shows that the plain grader falls, and all are tried in bubblewrap; `make test-deep` tries
-all with all. `make attacks` does so, too, and prints and records what stopped each.
+each goal shows that the plain grader falls, and all are tried in bubblewrap, but of those that wait
+for an accomplice the first alone; `make test-deep` tries all with all. `make attacks` does so, too,
+and prints and records what stopped each.
 """
 
 import json
@@ -81,11 +82,10 @@ def test_what_stops_it_without_a_sandbox_is_as_recorded(arena, monkeypatch, name
         assert TABLE[name][grader] == recorded, (outcome, result)
 
 
-FIRST, *OTHERS = (name for name, attack in ATTACKS.items() if attack.accomplice)
-PASSED_ON = [FIRST, *(pytest.param(name, marks=pytest.mark.deep) for name in OTHERS)]
+PASSED_ON = [name for name, attack in ATTACKS.items() if attack.accomplice]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("name", PASSED_ON)
 def test_what_is_passed_on_arrives_when_all_are_marked_at_once_and_in_order_too_late(arena, name):
     def succeeds(in_order):
@@ -95,7 +95,10 @@ def test_what_is_passed_on_arrives_when_all_are_marked_at_once_and_in_order_too_
     assert not succeeds(in_order=True)
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.deep if n in PASSED_ON[1:] else ()) for n in ATTACKS],
+)
 def test_the_attack_gains_nothing_in_bubblewrap(arena, bubblewrap, monkeypatch, name):
     gains_nothing(arena, bubblewrap, monkeypatch, name)
 

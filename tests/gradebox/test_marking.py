@@ -152,7 +152,10 @@ def test_questions_that_were_left_as_handed_out_are_called_so(marked):
     assert [one.status for one in half.questions] == ["ok", "untouched", "ok", "missing"]
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize(
+    "name",  # all calls of the one wait until they are stopped; so do those of the attacks
+    [pytest.param(n, marks=pytest.mark.deep if n == "an endless answer" else ()) for n in CELLS],
+)
 def test_notebooks_as_students_hand_them_in(marked, name):
     cells, less = CELLS[name] if isinstance(CELLS[name], tuple) else (CELLS[name], {})
     result = marked(cells, limits=Limits(call_s=1, cell_s=1.5, lost_calls=1))
@@ -278,7 +281,10 @@ def windowed_mean(x, width):
 OF_ITS_OWN = SOLUTIONS["q2"].replace(CALL, "self.proj(x).unfold(0, self.width, 1).mean(-1)")
 
 
-@pytest.mark.parametrize("q2", [OF_ITS_OWN, SOLUTIONS["q2"]], ids=["once", "twice"])
+TWICE = pytest.param(SOLUTIONS["q2"], marks=pytest.mark.deep)
+
+
+@pytest.mark.parametrize("q2", [OF_ITS_OWN, TWICE], ids=["once", "twice"])
 def test_of_two_answers_of_which_one_needs_a_statement_that_is_stopped_one_is_paid(marked, q2):
     """In the public case, of length 7, both are right; so the first run is made twice only where a
     public case of question 2 needs another."""

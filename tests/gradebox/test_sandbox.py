@@ -24,6 +24,8 @@ from gradebox import sandbox as sandboxes
 from tools import sandbox as tool
 from vitcheck.cases import Case
 
+# What starts a grader in a process of its own, or waits: behind Landlock in test-deep
+FIRST = ["bubblewrap", pytest.param("landlock", marks=pytest.mark.deep)]
 SET_UP = ["import torch\nimport matplotlib.pyplot as plt"]
 FOUND = Case("found", "value", "found", None, 1, is_value=True)
 
@@ -565,7 +567,7 @@ def work(seconds):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_work_is_in_time_at_a_load_of_twelve_and_stopped_when_it_is_not(sandbox):
     """Limits count seconds of the processor: by the clock this takes several times as long."""
     with Session(sandbox, Limits(call_s=1), SET_UP) as session:
@@ -619,6 +621,7 @@ def test_who_sleeps_is_told_from_who_waits_for_its_turn(what):
     assert over(1, *used) is ended
 
 
+@pytest.mark.parametrize("sandbox", FIRST, indirect=True)
 def test_who_naps_is_stopped_as_who_sleeps(session):
     """By the clock alone it would be after 10 s."""
     session.fresh()
@@ -646,6 +649,7 @@ session.cell("while True: pass", 600)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sandbox", FIRST, indirect=True)
 def test_when_the_grader_is_killed_nothing_goes_on(sandbox):
     command = [sys.executable, "-c", GRADER.format(name=sandbox.name)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as grader:
@@ -771,6 +775,7 @@ with Session(find_sandbox({name!r}), Limits(memory_mb=512), ["import torch"]) as
 """
 
 
+@pytest.mark.parametrize("sandbox", FIRST, indirect=True)
 def test_a_notebook_is_marked_on_the_instruction_set_it_ran_on(sandbox):
     """In a process of its own: a sandbox is started once, with the variables of that moment."""
     command = [sys.executable, "-c", MARKED_ON.format(name=sandbox.name)]

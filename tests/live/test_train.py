@@ -372,7 +372,14 @@ TURN = (".train-asks-first", ".train-chart", ".train-first-bar")
 STRANGE = re.compile("undefined|NaN|Infinity|null")
 
 
-@pytest.mark.parametrize(("one", "width"), [*zip(train.EXPERIMENTS, cycle([390, 1280]))])
+THIRD = train.EXPERIMENTS[::3]
+IN_TURN = [
+    pytest.param(one, width, marks=() if one in THIRD else pytest.mark.deep)
+    for one, width in zip(train.EXPERIMENTS, cycle([390, 1280]))
+]
+
+
+@pytest.mark.parametrize(("one", "width"), IN_TURN)
 def test_an_experiment_is_whole_and_nothing_moves_when_it_ends(one, width, opened):
     page = opened(viewport={"width": width, "height": 844})
     page.get_by_role("button", name=one.name, exact=True).first.click()

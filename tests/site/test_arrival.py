@@ -67,7 +67,7 @@ def missed(browser, address, name, size, most=None):
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        *((page, 6) for page in SOME),
+        *((page, 3) for page in SOME),
         *(pytest.param(p, None, marks=pytest.mark.deep) for p in PAGES),
     ],
 )

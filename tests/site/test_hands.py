@@ -7,7 +7,7 @@ from test_site import CHAPTERS, STILL
 from tools.book_rules.length import WIDEST
 
 CHAPTER = "attention/qk_merge.html"  # solutions, boxes with cells, folded figures, many formulas
-SOME = CHAPTERS[1::6]
+SOME = CHAPTERS[1::11]
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 

@@ -480,13 +480,14 @@ def test_axes_alone_stand_in_predictions_only_and_cover_their_plots(built):
     assert found > 15
 
 
-# What a reader sees of a page while a prediction asks, but for the prediction itself: the texts,
-# and whether each stands in its section. The summary is for those who have read all.
-NEAR_AND_FAR = """(group) => {
+# What a reader sees of a page while a prediction asks, but for the prediction itself: the texts
+# with a digit, and whether each stands in its section. The summary is for those who have read all.
+NEAR_AND_FAR = r"""(group) => {
     const rows = [], article = document.querySelector(".bd-article");
     const walk = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
     for (let text; (text = walk.nextNode());) {
         const at = text.parentElement;
+        if (!/\d/.test(text.data)) continue;
         if (at.closest("#summary, pre, .katex-mathml, .visually-hidden")) continue;
         if (group.contains(at) && !at.closest(".ask-output")) continue;
         if (!at.checkVisibility({ visibilityProperty: true })) continue;
@@ -518,7 +519,7 @@ def told_before(page):
             for number in set(NUMBER.findall(text)) & set(glued):
                 if near or len(number) > 2:  # 8 stands on every page
                     found.setdefault(group.get_attribute("data-predict"), set()).add(number)
-        group.get_by_role("button", name="skip, and look").click()
+        group.locator("button", has_text="skip, and look").click()
     return found
 
 

@@ -24,7 +24,9 @@ def test_a_late_long_task_and_what_moves_without_being_asked_are_seen(
     browser, tmp_path, body, works, jumps
 ):
     (tmp_path / "page.html").write_text(PAGE.format(body))
-    seen = [visit(browser, (tmp_path / "page.html").as_uri()) for _ in range(3)]
-    task, shift = min(one for one, _ in seen), max(one for _, one in seen)  # load only adds work
+    for _ in range(1 if works else 3):  # load only adds work
+        task, shift = visit(browser, (tmp_path / "page.html").as_uri())
+        assert shift > 0.1 if jumps else shift == 0
+        if task <= 0.5:
+            break
     assert (task > 0.5) == works
-    assert shift > 0.1 if jumps else shift == 0

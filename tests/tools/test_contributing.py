@@ -6,6 +6,8 @@ What the text says decides where a block goes, so a recipe can be rewritten with
     In `_toc.yml`, above `  - caption: Classroom`:         it is put there (above or below)
     Save the script of [text](file.md#part) as `path`.     the first script of that file
     ```bash                                                is run, with what stands above it
+
+In `make test` every block is put where it belongs, and the commands of QUICK are run.
 """
 
 import os
@@ -53,6 +55,9 @@ def steps():
 
 
 STEPS = list(steps())
+COMMANDS = [text for do, text, *_ in STEPS if do == "run"]
+QUICK = [text for text in COMMANDS if re.search(r"^cp|-k padding$|shift-mixer", text)]
+LONG = [text for text in COMMANDS if text not in QUICK]
 
 
 def run(root, command):
@@ -68,13 +73,13 @@ def run(root, command):
     return subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module")
-def recipes(tmp_path_factory):
+def followed(root, commands):
     """All recipes, followed in the order of the text: the copy, and what became of each command."""
-    root, outcomes = copied(tmp_path_factory.mktemp("recipes")), {}
+    outcomes = {}
+    copied(root)
     for do, text, *where in STEPS:
         if do == "run":
-            outcomes[text] = run(root, text)
+            outcomes |= {text: run(root, text)} if text in commands else {}
         elif do == "write":
             assert not (root / where[0]).exists(), f"{where[0]} is there already"
             (root / where[0]).write_text(text)
@@ -88,12 +93,22 @@ def recipes(tmp_path_factory):
     return root, outcomes
 
 
+@pytest.fixture(scope="module")
+def recipes(tmp_path_factory):
+    return followed(tmp_path_factory.mktemp("recipes"), COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    return followed(tmp_path_factory.mktemp("quick"), QUICK)
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "tools/README.md"])
-def test_the_files_that_a_text_leads_to_are_there(recipes, name):
+def test_the_files_that_a_text_leads_to_are_there(quick, name):
     text = BLOCK.sub("", (ROOT / name).read_text("utf8"))
     folders = "book|src|website|tools|tests|experiments|assignments"
     there = [ROOT / name / ".." / path for path in re.findall(r"\]\(([\w./-]+\.\w+)[#)]", text)]
-    there += [recipes[0] / path for path in re.findall(rf"`((?:{folders})/[\w/.]*)`", text)]
+    there += [quick[0] / path for path in re.findall(rf"`((?:{folders})/[\w/.]*)`", text)]
     lost = [path for path in map(os.path.normpath, there) if not os.path.exists(path)]
     assert [path for path in lost if not path.endswith("tests/package/test_shift_mixer.py")] == []
 
@@ -104,10 +119,21 @@ def test_the_example_of_the_readme_runs():
     assert names["maps"].shape == (12, 1, 3, 197, 197)
 
 
-@pytest.mark.parametrize("command", [text for do, text, *_ in STEPS if do == "run"])
+@pytest.mark.parametrize("command", QUICK)
+def test_a_quick_command_does_what_the_text_says(quick, command):
+    done = quick[1][command]
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("command", LONG)
 def test_a_command_does_what_the_text_says(recipes, command):
     done = recipes[1][command]
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_new_pages_keep_the_rules(quick):
+    assert [str(one) for one in check(read_book(quick[0]))] == []
 
 
 NOTEBOOK = """
@@ -124,9 +150,9 @@ print(Exporter(page, links).markdown(block))
 """
 
 
-def test_the_new_pages_keep_the_rules_meet_the_check_and_show_the_box(recipes):
+@pytest.mark.deep
+def test_the_new_pages_meet_the_check_and_show_the_box(recipes):
     root, _ = recipes
-    assert [str(one) for one in check(read_book(root))] == []
     [ran] = root.glob("_build/.jupyter_cache/executed/*/base.ipynb")
     said = re.findall(r'"(not answered yet|ok: )', ran.read_text("utf8"))
     assert said == ["not answered yet", "ok: "]
@@ -138,13 +164,17 @@ def test_the_new_pages_keep_the_rules_meet_the_check_and_show_the_box(recipes):
     assert done.stdout == quoted, done.stderr
 
 
-def test_make_lint_has_nothing_to_say_of_them_and_much_of_what_is_wrong(recipes):
+@pytest.mark.parametrize("words", ["check", "format --check"])
+def test_ruff_has_nothing_to_say_of_the_new_files(quick, words):
+    theirs = [where[0] for do, _, *where in STEPS if do == "write" and where[0].endswith(".py")]
+    done = run(quick[0], f".venv/bin/python -m ruff {words} {' '.join(theirs)}")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.deep
+def test_mypy_has_nothing_to_say_of_them_and_much_of_what_is_wrong(recipes):
     """A line with an error in each file but theirs: mypy names all that it reads, and no other."""
     root, _ = recipes
-    theirs = [where[0] for do, _, *where in STEPS if do == "write" and where[0].endswith(".py")]
-    for words in ("check", "format --check"):
-        done = run(root, f".venv/bin/python -m ruff {words} {' '.join(theirs)}")
-        assert done.returncode == 0, done.stdout + done.stderr
     for name in known("*.py"):
         with (root / name).open("a") as file:
             file.write("planted: int = never_defined\n")

@@ -325,6 +325,7 @@ def execute(
         store.remember(chapters)
         print(f"{len(chapters)} chapters, all fresh: nothing to execute")
         return []
+    stale.reverse()  # the last pages train longest: where no time is known, they start first
     stale.sort(key=store.seconds, reverse=True)
     for chapter in stale:
         _ = chapter.digest  # of what it starts with: a module that changes meanwhile makes it stale
