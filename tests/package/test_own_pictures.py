@@ -21,7 +21,9 @@ from safetensors.torch import load_file, save_file
 from test_cli import run, settings_in, weights
 from torch.nn.functional import cross_entropy
 
+from vitbook import training
 from vitbook.command import any_model, export, own_pictures
+from vitbook.command import train as train_module
 from vitbook.command.recipes import load_part, loss_function, settings_of
 from vitbook.command.runs import stored_run
 from vitbook.data import normalize, room
@@ -312,6 +314,41 @@ def test_a_folder_that_holds_a_run_is_refused_before_anything_is_learned(
     assert not (tmp_path / "run" / "head").exists()
 
 
+def test_of_two_trainings_at_once_in_one_folder_one_leaves_no_trace(
+    learn, tmp_path, monkeypatch, capsys
+):
+    words = [*learn, *SMALL, "--epochs", 1, "--out", tmp_path / "run"]
+    real, ends = train_module.write_run, {}
+
+    def while_another_begins(*arguments):
+        if not ends:
+            ends[1] = None
+            ends[1] = run(*words, "--seed", 1)
+        return real(*arguments)
+
+    monkeypatch.setattr(train_module, "write_run", while_another_begins)
+    ends[0] = run(*words, "--seed", 0)
+    assert sorted(ends.values()) == [0, 2]
+    assert "already holds a run; go on with --resume" in capsys.readouterr().err
+    assert ends[settings_in(tmp_path / "run")["seed"]] == 0
+
+
+def test_in_the_epochs_of_the_head_a_folder_is_taken(learn, trained, tmp_path, monkeypatch, capsys):
+    words = [*learn, *SMALL, "--epochs", 1, "--weights", trained, "--out", tmp_path / "run"]
+    real, said = training.train, []
+
+    def while_another_begins(*arguments, **options):
+        if not said:
+            said.append((tmp_path / "run" / "run.json").read_bytes())
+            assert run(*words, "--seed", 1) == 2
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(training, "train", while_another_begins)
+    assert run(*words) == 0
+    assert "already holds a run" in capsys.readouterr().err
+    assert (tmp_path / "run" / "run.json").read_bytes() == said[0]
+
+
 def test_pages_and_programs_go_into_a_new_folder_too(trained, tmp_path):
     assert run("results", trained, "--out", tmp_path / "new" / "a.html") == 0
     assert run("export", trained, "--out", tmp_path / "newer" / "a.pt2") == 0
@@ -339,7 +376,6 @@ def test_it_starts_from_weights_of_another_run_with_the_head_first(learn, tmp_pa
 def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
     learn, tmp_path, monkeypatch, capsys
 ):
-    from vitbook import training
 
     torch.manual_seed(5)
     save_weights(

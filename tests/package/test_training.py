@@ -420,6 +420,30 @@ def test_a_finished_run_is_neither_changed_nor_overwritten(tmp_path):
     assert (tmp_path / "metrics.csv").read_bytes() == before
 
 
+def test_of_two_that_begin_at_once_in_one_folder_one_is_refused(tmp_path):
+    one, other = RunFolder(tmp_path), RunFolder(tmp_path)
+    one.require_free(), other.require_free()
+    other.claim()
+    with pytest.raises(ValueError, match="already holds a run"):
+        one.claim()
+    train(tiny_model(), *tiny_data(), tiny_config(), folder=other)
+    with pytest.raises(ValueError, match="already holds a run"):
+        train(tiny_model(), *tiny_data(), tiny_config(), folder=other)
+
+
+def test_of_two_that_go_on_at_once_the_first_stops(tmp_path):
+    run_into(tmp_path / "whole")
+    steps = iter(range(24))
+
+    def second():
+        if next(steps) == 10:
+            run_into(tmp_path / "one")
+
+    with pytest.raises(ValueError, match=r"metrics.csv is written by another process, too"):
+        run_into(tmp_path / "one", during_step=second)
+    assert rows_of(tmp_path / "one") == rows_of(tmp_path / "whole")
+
+
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, whole_run):
     real, steps = os.fsync, []
 
