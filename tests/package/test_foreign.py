@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+import timm
 import torch
 from safetensors.torch import save, save_file
 from torch import nn
@@ -260,6 +261,37 @@ def test_matrices_that_hold_nothing_are_named():
     words = "nothing but zeros in encoder.blocks.1.attn.qkv.weight: were they all written?"
     assert load_weights(VisionTransformer(**SIZES), zeros) == [words]
     assert load_whole(VisionTransformer(**SIZES), zeros, "x") == [words]
+
+
+def ends_in_zeros(name, number, state):
+    table = state[name].clone()
+    table.view(-1)[-number:] = 0
+    return state | {name: table}
+
+
+@pytest.mark.parametrize("of_timm", [False, True])
+def test_zeros_at_the_end_of_what_no_pruning_empties_are_named(of_timm):
+    model = VisionTransformer(**SIZES | {"embed_dim": 64, "image_size": 64}).eval()
+    name, matrix = "positions.table", "encoder.blocks.0.mlp.fc1.weight"
+    if of_timm:
+        model = timm.create_model("vit_tiny_patch16_224", depth=1, num_classes=3)
+        name, matrix = "pos_embed", "blocks.0.mlp.fc1.weight"
+    state = {key: torch.randn(x.shape) for key, x in model.state_dict().items()}
+
+    def told(state):
+        return load_whole(model, state, "x") if of_timm else load_weights(model, state)
+
+    assert told(ends_in_zeros(name, 1024 + 512, state)) == [
+        f"nothing but zeros at the end in {name}: were they all written?"
+    ]
+    assert told(ends_in_zeros(matrix, 1024 + 5, state)) == [
+        f"nothing but zeros at the end in {matrix}: were they all written?"
+    ]
+    rows = ends_in_zeros(matrix, 20 * state[matrix].shape[1], state)  # as of pruned neurons
+    columns = state | {matrix: state[matrix] * (torch.arange(state[matrix].shape[1]) < 5)}
+    bias = ends_in_zeros(matrix.replace("weight", "bias"), 200, state)
+    for fine in (state, rows, columns, bias, ends_in_zeros(matrix, 5, state)):
+        assert told(fine) == []
 
 
 def test_what_names_and_shapes_do_not_tell_is_asked_of_the_file_beside(tmp_path):

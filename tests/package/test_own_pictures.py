@@ -373,6 +373,26 @@ def test_it_starts_from_weights_of_another_run_with_the_head_first(learn, tmp_pa
     assert head["model.head.weight"].abs().max() > 0
 
 
+def test_a_run_from_weights_with_an_empty_block_is_tested_with_a_word_and_a_damaged_one_is_not(
+    trained, learn, tmp_path, capsys
+):
+    state = weights(trained)
+    state = {name.removeprefix("model."): x for name, x in state.items() if "model." in name}
+    pruned = {name: x * ("blocks.1" not in name) for name, x in state.items()}
+    save_file(pruned, tmp_path / "pruned.safetensors")
+    words = [*learn, *SMALL, "--weights", tmp_path / "pruned.safetensors", "--head-epochs", 0]
+    assert run(*words, "--epochs", 1, "--out", tmp_path / "run") == 0
+    capsys.readouterr()
+    assert run("evaluate", tmp_path / "run") == 0
+    said = capsys.readouterr().err
+    assert re.search(r"nothing but zeros in encoder.blocks.1\S* and 3 more: were they all", said)
+    path = tmp_path / "run" / "checkpoint.safetensors"
+    head = weights(tmp_path / "run")["model.head.weight"].numpy().tobytes()
+    path.write_bytes(path.read_bytes().replace(head, head[:-4] + bytes(4)))
+    assert run("evaluate", tmp_path / "run") == 2
+    assert "checkpoint.safetensors is damaged: its numbers" in capsys.readouterr().err
+
+
 def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
     learn, tmp_path, monkeypatch, capsys
 ):

@@ -573,6 +573,13 @@ def test_a_checkpoint_of_another_run_is_named(tmp_path, monkeypatch, other, word
         trained(tmp_path, **other)
 
 
+def flipped(data, name):
+    """A checkpoint with another bit in one of its tensors."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    at = start + json.loads(data[8:start])[name]["data_offsets"][0]
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
 def without_a_line(text):
     return b"".join(line for i, line in enumerate(text.splitlines(keepends=True)) if i != 10)
 
@@ -581,6 +588,9 @@ def without_a_line(text):
     ("name", "damage", "words"),
     [
         (CHECKPOINT, lambda data: data[:100], r"checkpoint .*checkpoint\.safetensors is damaged"),
+        (CHECKPOINT, lambda data: data[:-600] + bytes(600), r"checkpoint\.safetensors is damaged"),
+        (CHECKPOINT, lambda data: flipped(data, "model.4.bias"), r"is damaged: .*not those that w"),
+        (CHECKPOINT, lambda data: flipped(data, "optimizer.0.exp_avg"), r"is damaged: .*not those"),
         (CHECKPOINT, lambda data: save({"a": IMAGES}), "not a checkpoint of this program"),
         ("metrics.csv", without_a_line, r"metrics\.csv must hold the steps 1 to 24"),
         ("metrics.csv", lambda text: text[:-60], r"metrics\.csv must hold the steps 1 to 24"),

@@ -81,6 +81,18 @@ def test_what_is_saved_comes_back_bit_by_bit(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
 
 
+def test_weights_that_are_not_those_that_were_saved_are_refused(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    save_weights(small(), path)
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(
+        ValueError, match=r"weights\.safetensors is damaged: .* not those that were"
+    ):
+        load_weights(small(), path)
+
+
 def test_the_saved_grid_tells_apart_two_grids_of_the_same_length(tmp_path):
     trained, turned = all_random(small()), small(image_size=(8, 6))
     save_weights(trained, tmp_path / "model.safetensors")

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import Any
@@ -14,6 +15,8 @@ from vitbook.models.channels import KERNEL, STEM
 
 # Tensors that no forward pass of a classifier reads.
 IDLE = re.compile(r"mask_token|pooler\.|text_model\.|text_projection|logit_scale|.*position_ids")
+WRITTEN = "were they all written?"
+BLANK = 1024  # numbers that are zeros at the end of a matrix are worth a word
 # Part of a name -> why weights with it need another model, or which argument makes it fit.
 REASONS = {
     r"attn_pool\.|head\.probe|head\.(attention|mlp|layernorm)": "their tokens are read by a layer "
@@ -208,11 +211,34 @@ def unfit(tensor: Tensor, ours: Tensor) -> str:
     return "holds nan or inf" if bad else ""
 
 
-def wholly_zero(weights: Mapping[str, Tensor]) -> list[str]:
-    """A sentence on matrices without a number, as where a file was not all written."""
-    zeros = [n for n, x in weights.items() if x.ndim in (2, 4) and not x.is_meta and not x.any()]
-    more = f" and {len(zeros) - 1} more" if len(zeros) > 1 else ""
-    return [f"nothing but zeros in {zeros[0]}{more}: were they all written?"] if zeros else []
+def unwritten(weights: Mapping[str, Tensor]) -> list[str]:
+    """Sentences on matrices without a number, or whose last ones are zeros, as where a file was
+    not all written."""
+    found = defaultdict[str, list[str]](list)
+    for name, x in weights.items():
+        if x.ndim < 2 or x.is_meta:
+            continue
+        if not x.any():
+            found["nothing but zeros"] += [name] if x.ndim != 3 else []  # tokens may begin so
+        elif _breaks_off(x.squeeze(0).flatten(1), table="pos" in name):
+            found["nothing but zeros at the end"].append(name)
+    return [
+        f"{what} in {names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {WRITTEN}"
+        for what, names in found.items()
+        if names
+    ]
+
+
+def _breaks_off(matrix: Tensor, table: bool) -> bool:
+    """Whether the numbers end in zeros that no pruning leaves: it takes whole rows, but for those
+    of a table of positions, or the same columns of all rows."""
+    flat, width = matrix.flatten(), matrix.shape[1]
+    if flat[-BLANK:].any() or len(flat) < BLANK:
+        return False
+    row, column = divmod(int(flat.nonzero()[-1]) + 1, width)  # where the zeros begin
+    if column == 0:
+        return table
+    return row == 0 or bool(matrix[row - 1, column:].any())
 
 
 def _why(weights: Mapping[str, Tensor], name: str, ours: tuple[int, ...]) -> str:
