@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageCms
 
 from vitbook.data import folder_names
-from vitbook.data.folder import list_folder, load_folder, read_files
+from vitbook.data.folder import list_folder, load_folder, read_files, root_key
 from vitbook.data.pictures import PictureError, pixel_key, read_picture
 from vitbook.explorer.photograph import read_photograph
 
@@ -811,6 +811,25 @@ def test_parts_that_a_run_had_stay_after_labels_were_mended(tmp_path):
     assert {file.key for file in after.files if file.part == "test"} >= {f.key for f in tested}
     assert all(before.get(file.key, file.part) == file.part for file in after.files)
     assert any("1 file, new since the training: red/new.png." in note for note in after.notes)
+
+
+@pytest.mark.parametrize("place", ["its own", "with one of its pictures", "another"])
+def test_only_where_it_is_the_folder_of_the_run_a_name_tells_a_picture(tmp_path, place):
+    before = list_folder(folder(tmp_path / "one"))
+    known = {file.path.relative_to(before.root).as_posix(): "train" for file in before.files}
+    root = folder(tmp_path / "other", first=50)
+    for name in ("green", "red"):
+        for i, path in enumerate(sorted((root / name).iterdir())):
+            path.rename(path.with_stem(str(i)))
+    known["red/0.png"] = "test"
+    known[root_key(root if place == "its own" else before.root)] = "root"
+    if place == "with one of its pictures":
+        known[list_folder(root).files[0].key] = "train"
+    found = list_folder(root, known=known)
+    parts = {file.part for file in found.files if file.path != root / "red" / "0.png"}
+    assert (parts == {"train"}) == (place != "another")
+    words = "20 files, called as in the training, but other pictures: if they show the same, it has"
+    assert (words in " ".join(found.notes)) == (place == "another")
 
 
 def test_a_picture_that_was_changed_or_written_anew_stays_in_its_part(tmp_path):

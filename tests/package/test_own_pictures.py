@@ -590,7 +590,7 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     assert run(*words, "--out", tmp_path / "run") == 0
     assert "lent it weights, has learned from the part validation" in capsys.readouterr().out
     parts = json.loads((tmp_path / "run/parts.json").read_text())
-    assert len(parts) == len(known) + 3 * 60  # by content, by name and by pixels
+    assert len(parts) == len(known) + 3 * 60 + 1  # by content, name and pixels; the folder
     assert {key: parts[key] for key in known} == known
     assert run("evaluate", tmp_path / "run", "--part", "validation") == 0
     assert "has learned from the part validation: it is no test" in capsys.readouterr().out

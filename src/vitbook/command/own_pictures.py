@@ -18,6 +18,7 @@ from vitbook.data.folder import (
     PictureFolder,
     list_folder,
     read_files,
+    root_key,
 )
 from vitbook.data.folder_names import listed as named
 from vitbook.data.pictures import pixel_key
@@ -93,7 +94,7 @@ def describe(
             "were no class"
         )
     found["learned_before"] = learned_before
-    found["parts"] = dict(before)
+    found["parts"] = before | {root_key(listed.root): "root"}
     for file in listed.files:
         where = file.path.relative_to(listed.root).as_posix()
         found["parts"] |= dict.fromkeys((file.key, where), file.part)
