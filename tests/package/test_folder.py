@@ -304,6 +304,7 @@ def test_the_only_folder_in_each_class_is_the_class_and_masks_in_one_are_refused
 
 TOGETHER = {
     "masks": ("{}.png", "{}_mask.png"),
+    "masks of numbered ones": ("{} (1).png", "{} (1)_mask.png"),
     "two kinds of file": ("{}.bmp", "{}.png"),
     "variants": ("{}.png", "{} (flipped).png", "{}-2.png"),
     "a labelling tool's": ("{}_png.rf.9ab.png", "{}_png.rf.f31.png"),

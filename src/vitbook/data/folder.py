@@ -502,7 +502,7 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
     things: dict[tuple[int, Path, str], list[str]] = defaultdict(list)
     for file in files:
         stem, beside = file.path.stem, stems[file.path.parent]
-        shorter = (stem[: mark.start()] for mark in re.finditer(r"[\W_]+", stem))
+        shorter = (stem[: mark.start()] for mark in re.finditer(r"[\W_]", stem))
         thing = next((one for one in shorter if one in beside), stem.partition(".rf.")[0])
         things[file.label, file.path.parent, thing].append(file.path.name)
     sizes, several = Counter(file.label for file in files), defaultdict[int, list[str]](list)
