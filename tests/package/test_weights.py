@@ -154,6 +154,10 @@ def without(name):
     return {key: tensor for key, tensor in small().state_dict().items() if key != name}
 
 
+def with_table(*shape):
+    return state() | {"positions.table": torch.ones(*shape, 12)}
+
+
 def with_nan(name):
     tensors = {key: tensor.clone() for key, tensor in state().items()}
     tensors[name].view(-1)[3] = math.nan
@@ -186,6 +190,12 @@ BAD_INPUT = [
     (lambda _: load(state(embed_dim=24)), ValueError, "24), the model needs (1, 1, 12)"),
     (lambda _: load(state(depth=3)), ValueError, "they have 3 blocks, the model has 2"),
     (lambda _: load(state(), (3, 3), image_size=12), ValueError, "1 + 3 * 3 rows, got 13"),
+    (lambda _: load(with_table(9)), ValueError, "9 rows, 3 x 3 patches, or a class token and, s"),
+    (lambda _: load(with_table(3, 4)), ValueError, "the shape (3, 4, 12), the model needs (tok"),
+    (lambda _: load(with_table(1, 3, 4)), ValueError, "the shape (1, 3, 4, 12), the model needs"),
+    (lambda _: load(state() | {"positions.table": torch.ones(12)}), ValueError, "the shape (12,)"),
+    (lambda _: load(state() | {"positions.table": torch.tensor(1)}), ValueError, "the shape ()"),
+    (lambda _: load({n: x.numpy() for n, x in state().items()}), TypeError, "cls_token is of nda"),
     (lambda _: from_torchvision(state()), ValueError, "'encoder.pos_embedding', got the names"),
     (lambda _: from_timm({"class_token": torch.zeros(1)}), ValueError, "timm's VisionTransformer"),
     (lambda _: from_timm(small()), TypeError, "a mapping, got VisionTransformer"),

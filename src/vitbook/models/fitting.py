@@ -44,6 +44,9 @@ def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -
     table = weights.get("positions.table")
     if table is None or "positions.table" not in model.state_dict():
         return []
+    if table.ndim != 2:
+        shape = tuple(table.shape)
+        refuse([f"positions.table has the shape {shape}, the model needs (tokens, embed_dim)"])
     new_grid, num_prefix, notes = model.patch_embed.grid, model.num_prefix, []
     with_class = int(getattr(model, "cls_token", None) is not None)
     known, old_grid = _table_rows(len(table), (num_prefix, with_class, 0), new_grid, old_grid)
@@ -70,10 +73,17 @@ def _table_rows(
     if old_grid is not None:
         rest = length - math.prod(old_grid)
         return (rest if rest in prefixes else num_prefix), old_grid
-    for known in prefixes:
-        if length - known == math.prod(grid):
-            return known, grid
+    fits = [n for n in prefixes if length - n == math.prod(grid)]
     squares = [n for n in dict.fromkeys(prefixes) if length > n and _is_square(length - n)]
+    if (fits[:1] or squares) == [0] and prefixes[1] and (other := _rectangle(length - 1)):
+        old = grid if fits else (math.isqrt(length),) * 2
+        readings = [f"{rows} x {columns} patches" for rows, columns in (old, other)]
+        raise ValueError(
+            f"old_grid must be given as (rows, columns): positions.table has {length} rows, "
+            f"{readings[0]}, or a class token and, say, {readings[1]}"
+        )
+    if fits:
+        return fits[0], grid
     if len(squares) != 1:
         what = "which is no square" if not squares else "or fewer: both are squares"
         raise ValueError(
@@ -82,6 +92,12 @@ def _table_rows(
         )
     side = math.isqrt(length - squares[0])
     return squares[0], (side, side)
+
+
+def _rectangle(n: int) -> tuple[int, int] | None:
+    """The sides of a grid of n patches, one at most twice the other, if there is one."""
+    sides = ((side, n // side) for side in range(math.isqrt(n), 0, -1) if n % side == 0)
+    return next((pair for pair in sides if pair[1] <= 2 * pair[0]), None)
 
 
 def _is_square(n: int) -> bool:

@@ -89,7 +89,7 @@ def load_weights(
     same = isinstance(weights, Mapping) and weights.keys() == own.keys()  # a run of timm's model
     if found := dict(state_dicts(weights)):
         weights, notes = (take if same else take_ours)(found, own, "weights")
-    weights = dict(weights) if same else to_ours(weights)
+    weights = dict(weights) if same and found else to_ours(weights)
     if channels is not None:
         name = kernel_name(weights)
         weights = adapt_channels(weights, own[name].shape[1], channels)
