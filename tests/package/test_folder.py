@@ -349,6 +349,13 @@ def test_a_series_with_a_common_name_is_no_thing_twice(tmp_path):
     assert list_folder(root).notes == ()
 
 
+def test_a_folder_beside_the_parts_is_told_with_the_number_of_its_pictures(tmp_path):
+    for part in ("train", "test", "train_augmented"):
+        folder(tmp_path / part, number=4, first=len(part))
+    words = "8 files, left out: beside the folders of the parts: train_augmented/green/15.png, "
+    assert list_folder(tmp_path).notes[0].startswith(words)
+
+
 def test_the_classes_that_one_part_lacks_are_told(tmp_path):
     folder(tmp_path / "train", 6)
     folder(tmp_path / "test", 3, first=50)
@@ -749,7 +756,7 @@ def test_the_colours_of_another_profile_become_those_of_screens(tmp_path, mode, 
     pixels, remarks = read_picture(tmp_path / "x.tif", 20, channels)
     fits = mode in ("RGB", "RGBA", "P")
     said = "colours of another profile: converted to sRGB"
-    assert (said if fits else "its colour profile cannot be used: left out") in remarks
+    assert (said if fits else "its colour profile cannot be used: read without it") in remarks
     red, _, blue = (int(v) for v in read_picture(tmp_path / "x.tif", 20).pixels[:, 9, 9])
     assert not fits or (red < 60 and blue > 190)
     assert channels == 3 or pixels.shape[0] == 1

@@ -387,6 +387,7 @@ NO_WEIGHTS = {
     "other JSON": (b'{"a": 1}', "holds"),
     "archive": (b"PK\x03\x04 and no more", "cannot be read as weights"),
     "tensor": (torch.ones(3), "holds no state dict, names with a tensor each; it has Tensor"),
+    "empty": ({}, r"it has the names \(none\)"),
     "no tensors": ({"epoch": 1, "loss": 2.0}, "it has the names epoch, loss"),
     "whole model": (nn.Linear(2, 2), "code in it is not run"),
     "code": ({"model": Dangerous(pathlib.os.mkdir)}, "code in it is not run"),
@@ -515,6 +516,27 @@ def test_a_reason_is_not_told_for_a_name_that_only_begins_like_it(name, words):
     weights = STATE | {f"encoder.blocks.0.{name}": torch.ones(8)}
     with pytest.raises(ValueError, match=f"{name} is unknown to the model: .*{words}"):
         load_weights(VisionTransformer(**SIZES), weights)
+
+
+APART = {
+    name.replace("qkv", f"to_{letter}"): part
+    for name, x in STATE.items()
+    if "qkv" in name
+    for letter, part in zip("qkv", x.chunk(3), strict=True)
+}
+TOLD = {
+    "are in chunks": {n.replace("blocks.", "blocks.0."): x for n, x in STATE.items()},
+    "keep queries, keys and values": {n: x for n, x in STATE.items() if "qkv" not in n} | APART,
+    r"got the shape \(8, 192\): of a linear": {
+        n: x.flatten(1) if "patch_embed.proj.w" in n else x for n, x in STATE.items()
+    },
+}
+
+
+@pytest.mark.parametrize("words", TOLD)
+def test_a_layout_of_others_is_refused_with_what_to_do(words):
+    with pytest.raises(ValueError, match=words):
+        adapt(VisionTransformer(**SIZES), TOLD[words])
 
 
 def test_a_refusal_tells_names_of_both_where_all_blocks_are_called_otherwise(tmp_path):

@@ -184,6 +184,21 @@ def test_predict_names_the_classes_of_files_and_tells_of_those_it_cannot_read(
     assert printed.out.startswith(f"{files[0]}: green")
     assert "no.jpg cannot be read as a picture" in printed.err
     assert "there is no picture file" in printed.err
+    os.mkfifo(tmp_path / "pipe.png")
+    assert run("predict", trained, tmp_path / "pipe.png", "https://x.y/z.jpg") == 2
+    said = capsys.readouterr().err
+    assert "pipe.png is not a file but a pipe or a device; https://x.y/z.jpg is a web addr" in said
+
+
+def test_a_run_whose_pictures_moved_or_that_was_stopped_early_names_the_way_on(
+    trained, tmp_path, capsys
+):
+    out = shutil.copytree(trained, tmp_path / "run")
+    assert run("evaluate", out, "--root", tmp_path / "gone") == 2
+    assert "gone is none; if they were moved, say where they are (--root" in capsys.readouterr().err
+    (out / "checkpoint.safetensors").unlink()
+    assert run("evaluate", out) == 2
+    assert f"before the first; train --resume --out {out} goes on" in capsys.readouterr().err
 
 
 def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):

@@ -247,6 +247,11 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     """One part of the pictures. A file that the run had in a part is in no other, ever after."""
     if root is None:
         raise ValueError(NEEDS_ROOT)
+    if not Path(root).expanduser().is_dir():
+        raise ValueError(
+            f"root must be the folder of the run's pictures, {root} is none; if they were moved, "
+            "say where they are (--root DIR)"
+        )
     known, classes = settings.get("parts"), settings["classes"]
     listed = list_folder(root, known=known, classes=classes)
     if list(listed.classes) != settings["classes"]:

@@ -112,7 +112,8 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
     checkpoint = Path(options.run) / "checkpoint.safetensors"
     if not checkpoint.is_file():
         raise FileNotFoundError(
-            f"there is no checkpoint {checkpoint}; train first, or name another run"
+            f"there is no checkpoint {checkpoint}: its training was stopped before the first; "
+            f"train --resume --out {options.run} goes on with it"
         )
     weights, metadata = read_weights(checkpoint)
     notes = load_weights(model, weights, old_grid=grid_of(metadata))

@@ -23,6 +23,10 @@ REASONS = {
     "of attention (SigLIP's map head), ours by the class token or as a mean",
     r"dist_token|head_dist|distillation": "they have a second class token, for distillation",
     r"q_norm|k_norm": "their attention normalizes queries and keys",
+    r"\.blocks\.\d+\.\d+\.": "their blocks are in chunks, as DINOv2 trains them: save them with "
+    "blocks.1. for blocks.0.1.",
+    r"\.to_[qkv]\.|\.(q|k|v|query|key|value)(_proj)?\.": "they keep queries, keys and values "
+    "apart: save them joined, torch.cat([q, k, v]) as qkv",
     r"\.attn\.norm|\.mlp\.norm": "their branches have a norm inside",
     r"lambda_[qkab]": "their attention is a difference of two maps",
     r"lambda_\d|gamma_\d": "their branches are scaled (LayerScale, under a name of their own)",
@@ -168,7 +172,7 @@ def require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> N
 
 
 def _depth(names: Iterable[str]) -> int:
-    return len({m[1] for name in names if (m := re.match(r"encoder\.blocks\.(\d+)\.", name))})
+    return len({m[1] for name in names if (m := re.match(r"encoder\.blocks\.(\d+)\.(?!\d)", name))})
 
 
 def _grouped(names: Iterable[str], what: str) -> list[str]:

@@ -111,7 +111,11 @@ def read_weights(path: Path) -> Found:
         code = [_class(x) for x in (whole, *_values(whole)) if isinstance(x, _Empty)]
         if code:
             raise ValueError(_code(path, f"objects of {some(dict.fromkeys(code))}"))
-        holds = f"the names {some(whole)}" if isinstance(whole, Mapping) else type(whole).__name__
+        holds = (
+            f"the names {some(whole) or '(none)'}"
+            if isinstance(whole, Mapping)
+            else type(whole).__name__
+        )
         raise ValueError(f"{path} holds no state dict, names with a tensor each; it has {holds}")
     for name, value in whole.items():
         if isinstance(value, _Empty) and _rank(str(name)) < _rank(""):
