@@ -391,8 +391,8 @@ def _places(root: Path, odd: _Odd) -> dict[str, Path]:
         )
     for path in _entries(root, odd):
         if not any(place.is_relative_to(path) for place in whole.values()):
-            inside = list(_walk(path, _Odd(root))) if path.is_dir() else []
-            for one in inside or [path]:
+            lost = list(_walk(path, _Odd(root))) if path.is_dir() else []
+            for one in lost or [path]:
                 odd.add("left out: beside the folders of the parts", one)
     if "test" not in whole:  # two folders: the second is the test
         whole = {"train": whole["train"], "test": whole["validation"]}

@@ -251,7 +251,7 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
     """How many bytes tensors have, and a sum that tells these from others."""
     size = crc = 0
     for name in sorted(tensors):
-        held = tensors[name].detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+        held = tensors[name].detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
         size, crc = size + len(held), zlib.crc32(held, crc)
     return f"{size} bytes, {crc:08x}"
 
