@@ -68,6 +68,16 @@ def ends_with_zeros(path: Path) -> bool:
         return size >= 4096 and not file.read().strip(b"\0")
 
 
+def utf8(name: str) -> str:
+    """A name as the system's bytes say it in UTF-8, whatever the locale: what runs keep of it."""
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
+
+
+def local(name: str) -> str:
+    """The name that :func:`utf8` has read, as this process calls it."""
+    return os.fsdecode(name.encode("utf-8", "surrogateescape"))
+
+
 def printable(text: str) -> str:
     """The text as UTF-8 can hold it; of a file's name the bytes that are none as \\xNN."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -498,6 +498,22 @@ def test_a_pipe_that_nobody_reads_is_named(tmp_path, capsys, monkeypatch):
     assert "what it printed into was closed; train --resume goes on from the last" in said
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is full")
+def test_a_full_standard_output_is_not_called_a_full_run_folder(trained, unbuffered):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "vitbook", "evaluate", str(trained)],
+            env=ENVIRONMENT | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "vitbook: standard output: No space left on device\n"
+
+
 def test_traceback_shows_where_an_error_arose(tmp_path):
     with pytest.raises(ValueError, match="holds no run"):
         run("evaluate", tmp_path, "--traceback")
@@ -588,14 +604,20 @@ class CompilerError(RuntimeError):
 
 ERRORS = [
     (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB. GPU 0 has"), "memory; a"),
+    (
+        RuntimeError("[gloo/transport/tcp/pair.cc:561] Closed by peer"),
+        "train --resume goes on from",
+    ),
+    (torch.distributed.DistBackendError("NCCL error"), "process 0: another process ended or"),
     (CompilerError("no rule for this\nand a long tale"), "failed (no rule for this); leave"),
 ]
 
 
 @pytest.mark.parametrize(("error", "expected"), ERRORS)
-def test_what_a_gpu_or_a_compiler_refuses_is_one_sentence(
+def test_what_a_gpu_a_compiler_or_another_process_refuses_is_one_sentence(
     error, expected, tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.setenv("RANK", "0")
     fails(monkeypatch, "vitbook.training.train", error)
     words = ["train", *SMALL, "--steps", 1, "--compile", "--out", tmp_path / "a"]
     assert expected in message(capsys, *words)

@@ -97,9 +97,17 @@ def sixteen_bits(path):
     Image.fromarray(values).save(path)
 
 
+def two_shades(path):
+    """A mask whose two shades are said by a palette."""
+    mask = painted(RED).convert("1").convert("P")
+    mask.putpalette([0, 0, 128, 128, 0, 0])
+    mask.save(path)
+
+
 CLEAR = Image.new("RGBA", (30, 30), (9, 9, 9, 99))
 ODD = {
     "grey in two shades, as masks are": lambda path: painted(RED).convert("1").save(path),
+    "1 file, in two shades, as masks are": two_shades,
     "grey: all three channels alike": lambda path: painted(RED).convert("L").save(path),
     "16 bits: scaled to 8": sixteen_bits,
     "CMYK: converted": lambda path: painted(RED).convert("CMYK").save(path.with_suffix(".jpg")),
@@ -200,6 +208,8 @@ SELDOM += [
     ("big  cat", "big cat"),
     ("cat", "cat (1)"),
     ("Copy of dog", "dog", "dog - Copy"),
+    ("cat", "cat 2"),
+    ("cat", "cat_11"),
     ("cat", "unlabeled"),
     ("big cat", "big\u00a0cat"),
 ]
@@ -255,6 +265,7 @@ def test_classes_called_like_parts_are_refused_until_they_are_said_to_be_classes
         ("attest", "bus_station", "train_station"),
         ("grade 1", "grade 2"),
         ("grade (1)", "grade (2)"),
+        ("boeing 737", "boeing 737-800"),
         ("0", "1", "10"),
         ("device", "devil", "dev"),
         ("gallery", "museum"),
@@ -370,9 +381,52 @@ def test_files_of_the_same_names_in_two_classes_are_asked_about(tmp_path):
         for seed in range(6):
             picture = painted(RED, seed=seed + 10 * len(name))
             picture.save(tmp_path / name / f"2007_0000{seed}.png")
-    same = "JPEGImages and SegmentationClass hold 6 files of the same names"
-    assert any(note.startswith(same) for note in list_folder(tmp_path).notes)
+    same = (
+        "JPEGImages and SegmentationClass hold 6 files of the same names.*folders_are_classes=True"
+    )
+    with pytest.raises(ValueError, match=same):
+        list_folder(tmp_path)
+    assert list_folder(tmp_path, folders_are_classes=True).doubt
     assert not list_folder(folder(tmp_path / "counted")).notes
+
+
+def test_a_copy_is_seen_whatever_it_is_called(tmp_path):
+    root = folder(tmp_path)
+    (root / "\u8907\u672c").mkdir()
+    for seed in range(6):
+        (root / "\u8907\u672c" / f"{seed}.png").write_bytes(
+            (root / "red" / f"{seed}.png").read_bytes()
+        )
+    with pytest.raises(ValueError, match=r"red and .* hold 6 of the same pictures: .*=True"):
+        list_folder(root)
+    (root / "\u8907\u672c" / "5.png").write_bytes(b"another")
+    for seed in range(100, 107):
+        painted(RED, seed=seed).save(root / "\u8907\u672c" / f"{seed}.png")
+    assert "10 files, left out: the same file lies in two" in list_folder(root).notes[0]
+
+
+def drawn(numbers, negative=False):
+    """A scene of three discs on a bright ground, or where they are."""
+    rows, columns = np.mgrid[:60, :60]
+    scene = 90 + columns if not negative else np.zeros((60, 60))
+    for row, column, colour in numbers.integers(10, 50, (3, 3)):
+        disc = (rows - row) ** 2 + (columns - column) ** 2 < 64
+        scene = np.where(disc, 255 if negative else 4 * colour, scene)
+    return Image.fromarray(scene.clip(0, 255).astype(np.uint8)).convert("RGB")
+
+
+@pytest.mark.parametrize(("apart", "called"), [(0, ""), (0, "{}_"), (99, "")])
+def test_numbered_pictures_and_what_was_drawn_of_them_are_no_classes(tmp_path, apart, called):
+    for name, negative in (("rgb", False), ("tiefe", True)):
+        (tmp_path / name).mkdir()
+        for seed in range(24):
+            numbers = np.random.default_rng(seed + apart * negative)
+            drawn(numbers, negative).save(tmp_path / name / f"{called.format(name)}{seed:03}.png")
+    if apart:  # of other scenes
+        assert list_folder(tmp_path).classes == ("rgb", "tiefe")
+        return
+    with pytest.raises(ValueError, match="rgb and tiefe hold 24 files of the same numbers that l"):
+        list_folder(tmp_path)
 
 
 def test_parts_may_lie_a_folder_deeper_and_said_to_be_classes_they_are(tmp_path):
@@ -586,6 +640,7 @@ def test_whatever_a_decoder_raises_is_one_note_with_the_files_name(tmp_path, mon
 
 
 KINDS = ("JPEG", "PNG", "TIFF", "GIF", "WEBP", "BMP", "PPM")
+TAGGED = ("JPEG", "PNG", "WEBP")  # with EXIF, which is damaged, too
 
 
 def test_half_a_png_is_no_picture(tmp_path):
@@ -604,11 +659,14 @@ def test_a_file_that_ends_in_nothing_is_said(tmp_path):
     assert read_picture(tmp_path / "a.bmp", 16).remarks == ("ends with zeros: was it all written?",)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files_are_read_or_refused_by_name(tmp_path, kind):
-    draw, out, refused = random.Random(0), io.BytesIO(), 0
-    painted(RED, (24, 24)).save(out, kind)
-    for _ in range(60):
+@pytest.mark.parametrize("number", [60, pytest.param(2000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("kind", [*KINDS, *(f"{kind} and tags" for kind in TAGGED)])
+def test_damaged_files_are_read_or_refused_by_name(tmp_path, kind, number):
+    draw, out, refused = random.Random(number), io.BytesIO(), 0
+    tags = Image.Exif()
+    tags.update({0x0112: 6, 0x010F: "camera", 0x011A: 72.0} if kind.endswith("tags") else {})
+    painted(RED, (24, 24)).save(out, kind.split()[0], exif=tags)
+    for _ in range(number):
         data = bytearray(out.getvalue())
         for _ in range(draw.choice((1, 4, 16))):
             data[draw.randrange(min(len(data), 400))] = draw.randrange(256)

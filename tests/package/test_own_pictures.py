@@ -734,6 +734,19 @@ def test_with_class_weights_each_class_counts_alike(photos, tmp_path):
     assert any(not torch.equal(alike[name], plain[name]) for name in alike)
 
 
+def test_classes_that_pictures_do_not_show_are_told_after_the_training(tmp_path, capsys):
+    for first, name in enumerate(("seen", "unseen")):
+        (tmp_path / "a" / name).mkdir(parents=True)
+        for seed in range(20):
+            painted((128, 128, 128), seed + 50 * first).save(tmp_path / "a" / name / f"{seed}.png")
+    words = ["train", "--data", "folder", "--root", tmp_path / "a", *SMALL, "--steps", 1]
+    assert run(*words, "--out", tmp_path / "run") == 0
+    assert "is not clearly more than the 4 of who always answers the l" in capsys.readouterr().out
+    labels = torch.arange(3).repeat(5)
+    assert own_pictures.no_better(1.0, labels, "test") == []
+    assert own_pictures.no_better(0.4, labels, "test")
+
+
 def test_uneven_classes_are_named(tmp_path, capsys):
     for name, number in (("many", 50), ("few", 5)):
         (tmp_path / "in" / name).mkdir(parents=True)
@@ -818,10 +831,13 @@ def test_names_of_any_encoding_stop_nothing_on_any_terminal(tmp_path, encoding):
     common = [sys.executable, "-m", "vitbook"]
     train = ["train", "--data", "folder", "--root", root, *SMALL, "--steps", "1"]
     results = ["results", tmp_path / "run", "--out", tmp_path / "page.html"]
-    for words in ([*train, "--out", tmp_path / "run"], results):
+    utf8 = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"}
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    other = utf8 if encoding.startswith("utf") else utf8 | plain  # names are read as other letters
+    for words, locale in (([*train, "--out", tmp_path / "run"], utf8), (results, other)):
         told = subprocess.run(
             [*common, *words],
-            env=os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"},
+            env=os.environ | locale,
             capture_output=True,
             check=False,
         )
@@ -868,6 +884,35 @@ def test_a_run_json_that_is_not_what_was_written_is_called_damaged(trained, tmp_
             told = capsys.readouterr().err
             assert "run.json is damaged" in told
             assert len(told) < len(str(path)) + 200
+
+
+def edited(path, change):
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+EDITS = {  # what somebody wrote by hand into a file of a run
+    "classes was ['green', 'red', 'violet'], now ['red', 'green', 'violet']": (
+        "run.json",
+        lambda run: run | {"settings": run["settings"] | {"classes": ["red", "green", "violet"]}},
+    ),
+    "pool was cls, now mean": (
+        "run.json",
+        lambda run: run | {"settings": run["settings"] | {"pool": "mean"}},
+    ),
+    "parts was ": ("parts.json", lambda parts: dict.fromkeys(parts, "test")),
+}
+
+
+@pytest.mark.parametrize("words", EDITS)
+def test_what_was_changed_by_hand_in_a_run_is_refused_by_name(words, trained, tmp_path, capsys):
+    out = tmp_path / "run"
+    shutil.copytree(trained, out)
+    assert run("evaluate", out) == 0
+    name, change = EDITS[words]
+    edited(out / name, change)
+    for command in (["evaluate", out], ["predict", out, "x.png"], ["train", "--resume"]):
+        assert run(*command, *(["--out", out] if command[0] == "train" else [])) == 2
+        assert f"which the checkpoint remembers: {words}" in capsys.readouterr().err
 
 
 def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_told(tmp_path):

@@ -5,8 +5,12 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from vitbook.command.evaluate import evaluate
 from vitbook.command.examine import examine
@@ -18,6 +22,7 @@ from vitbook.command.results import results
 from vitbook.command.train import train
 from vitbook.data.folder_names import printed
 
+STREAMS = {"stdout": "standard output", "stderr": "standard error"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 GOES_ON = {
     "train": "train --resume goes on from the last checkpoint",
@@ -27,17 +32,18 @@ GOES_ON = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; errors become one sentence and the exit code 2."""
-    for name in ("stdout", "stderr"):
+    for name, called in STREAMS.items():
         if getattr(sys, name) is None:  # closed: what is said is lost, what is trained is not
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal lacks stops nothing
-            stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name it lacks stops nothing
+            _name_errors(stream, called)
     options = parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
     try:
         refuse_idle(options)
         COMMANDS[options.command](options)
+        sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
         goes_on = GOES_ON.get(options.command, "nothing was kept")
@@ -47,7 +53,25 @@ def main(arguments: list[str] | None = None) -> int:
         if options.traceback or not (explained := _sentence(error, options)):
             raise
         print(f"vitbook: {explained}", file=sys.stderr)
+        if (
+            getattr(error, "filename", None) == STREAMS["stdout"]
+        ):  # else it is told once more at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
+
+
+def _name_errors(stream: Any, called: str) -> None:
+    """Let errors carry the name of a stream that takes nothing, as they carry those of files."""
+
+    def named(act: Callable, *arguments: str) -> Any:
+        try:
+            return act(*arguments)
+        except OSError as error:
+            error.filename = called
+            raise
+
+    if not isinstance(stream.write, partial):  # else it is done
+        stream.write, stream.flush = partial(named, stream.write), partial(named, stream.flush)
 
 
 def _attention(options: argparse.Namespace) -> None:
@@ -76,11 +100,9 @@ COMMANDS = {
 
 def _sentence(error: Exception, options: argparse.Namespace) -> str:
     """What to tell the user; empty for an error that only its traceback explains."""
-    text = str(error)
+    text, goes_on = str(error), GOES_ON.get(options.command, "nothing was kept")
     if isinstance(error, BrokenPipeError):
-        text = (
-            f"what it printed into was closed; {GOES_ON.get(options.command, 'nothing was kept')}"
-        )
+        text = f"what it printed into was closed; {goes_on}"
     elif isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         full = error.errno in FULL and "out" in options
@@ -92,6 +114,8 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
         compiler = type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
         if isinstance(error, torch.OutOfMemoryError):
             text = f"{text.split('. ')[0]}; a smaller --batch-size or --device cpu may help"
+        elif isinstance(error, dist.DistError) or ("RANK" in os.environ and "gloo" in text):
+            text = f"another process ended or cannot be reached; {goes_on}"
         elif compiler and getattr(options, "compile", False):
             text = f"torch.compile failed ({text.strip().splitlines()[0]}); leave --compile out"
         else:

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
+from vitbook.book.intervals import wilson_interval
 from vitbook.command.any_model import classifiers, load_whole, timm_model
 from vitbook.data.folder import (
     EmptyPartError,
     FolderImages,
     PictureFolder,
     list_folder,
+    name_below,
     read_files,
     root_key,
 )
@@ -96,7 +98,7 @@ def describe(
     found["learned_before"] = learned_before
     found["parts"] = before | {root_key(listed.root): "root"}
     for file in listed.files:
-        where = file.path.relative_to(listed.root).as_posix()
+        where = name_below(listed.root, file.path)
         found["parts"] |= dict.fromkeys((file.key, where), file.part)
     pictures, twins = _apart(listed, pictures, found["parts"])
     learned = pictures[parts[0]]  # the others only judge: they lend it no numbers
@@ -140,7 +142,7 @@ def _apart(
 
     They are put down in ``parts`` with the picture that they equal, as all are by their pixels.
     """
-    keys = {file.path.relative_to(listed.root).as_posix(): file.key for file in listed.files}
+    keys = {name_below(listed.root, file.path): file.key for file in listed.files}
     apart, twins, both, notes = {}, [], [], []
     labels: dict[str, int] = {}
     for part, found in pictures.items():
@@ -235,6 +237,18 @@ def _counted(classes: tuple[str, ...], learned: Tensor, tested: Tensor) -> str:
             "(results); with --class-weights each counts alike"
         )
     return text
+
+
+def no_better(accuracy: float, labels: Tensor, part: str) -> list[str]:
+    """A sentence where the answers are not clearly better than that all are of one class."""
+    n, most = len(labels), int(torch.bincount(labels).max())
+    if wilson_interval(round(n * accuracy), n).low > most / n:
+        return []
+    return [
+        f"{round(n * accuracy)} of {n} right is not clearly more than the {most} of who always "
+        f"answers the largest class of the {part}: is what the folders are called to be seen in "
+        "their pictures, were there enough, and was the training long enough?"
+    ]
 
 
 def prepared(pictures: FolderImages, settings: dict) -> tuple[NormalizedImages, Tensor]:

@@ -3,17 +3,22 @@
 import argparse
 import json
 import sys
+import textwrap
+import zlib
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import nn
 
 import vitbook
 from vitbook.command.architectures import arguments_of
-from vitbook.command.own_pictures import PARTS_FILE, lending_run
+from vitbook.command.own_pictures import CHECKPOINT_FILE, PARTS_FILE, lending_run
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.data.folder_names import printed
-from vitbook.files import write_atomically
+from vitbook.files import local, utf8, write_atomically
 from vitbook.models.fitting import WRITTEN
 from vitbook.models.foreign import AS_FLOAT, grid_of
 from vitbook.models.weights import load_weights, read_weights
@@ -23,6 +28,7 @@ FORMAT = 4  # 0.1.0 wrote 3
 # How a file shows that it is not what was written.
 DAMAGE: tuple[type[Exception], ...] = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 DAMAGE += (KeyError, TypeError, AttributeError)
+SHOWN = 60  # letters of a setting in a sentence
 
 
 def stored_run(out: Path) -> dict:
@@ -38,11 +44,7 @@ def stored_run(out: Path) -> dict:
                 f"{path} has format {format}, this vitbook reads 3 and {FORMAT}: use it with the "
                 "vitbook that wrote it, or train again into another folder"
             )
-        if format == 3 and settings.get("positions") == "sincos_2d":  # without what it is made of
-            side = SHAPES[settings["data"]]["image_size"] // settings["patch_size"]
-            settings = {"position_base": 2.0 * side, "centred_positions": True} | settings
-        settings = settings_of(settings)
-        root = run["root"]
+        settings, root = _complete(settings, format), run["root"]
         for name in ("classes", "mean", "std") if settings["data"] == "folder" else ():
             if not isinstance(settings[name], list):
                 raise TypeError(f"{name} is no list")
@@ -50,17 +52,53 @@ def stored_run(out: Path) -> dict:
             raise TypeError("root is no text")
         if (path := out / PARTS_FILE).is_file():
             settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
-        return {"settings": settings, "root": root}
+        root = root and local(root)
+        learned = _complete(kept, format) if (kept := _learned(out)) else {}
     except DAMAGE as error:
         raise ValueError(
             f"{path} is damaged ({type(error).__name__}: {error}); train again into another folder"
         ) from None
+    now = settings_told(settings)["settings"]
+    if changed := [n for n, value in learned.items() if n in now and now[n] != value]:
+        told = ", ".join(f"{n} was {_short(learned[n])}, now {_short(now[n])}" for n in changed)
+        raise ValueError(
+            f"{out} was changed since its training, which the checkpoint remembers: {told}; put "
+            "back what was, or train again into another folder"
+        )
+    return {"settings": settings, "root": root}
+
+
+def _complete(settings: dict, format: int) -> dict:
+    """All settings of a run of an older version, too."""
+    if format == 3 and settings.get("positions") == "sincos_2d":  # without what it is made of
+        side = SHAPES[settings["data"]]["image_size"] // settings["patch_size"]
+        settings = {"position_base": 2.0 * side, "centred_positions": True} | settings
+    return settings_of(settings)
+
+
+def settings_told(settings: dict) -> dict:
+    """The settings as a checkpoint keeps them, of the parts a sum that tells them from others."""
+    told = json.loads(json.dumps(settings, sort_keys=True))
+    if "parts" in told:
+        told["parts"] = f"{zlib.crc32(json.dumps(told['parts']).encode()):08x}"
+    return {"settings": told}
+
+
+def _learned(out: Path) -> dict | None:
+    """The settings that the checkpoint of a run keeps, where there is one that does."""
+    with suppress(OSError, SafetensorError), safe_open(out / CHECKPOINT_FILE, "pt") as file:
+        return json.loads((file.metadata() or {}).get("notes", "{}")).get("settings")
+    return None  # of what is damaged the reader of its weights tells
+
+
+def _short(value: Any) -> str:
+    return textwrap.shorten(str(value), SHOWN)
 
 
 def write_run(out: Path, settings: dict, root: str | None) -> None:
     """Keep what describes a run beside its weights."""
     out.mkdir(parents=True, exist_ok=True)
-    root = None if root is None else str(Path(root).resolve())
+    root = None if root is None else utf8(str(Path(root).resolve()))
     if "parts" in settings:
         write_atomically(
             out / PARTS_FILE, (json.dumps(settings["parts"], indent=0) + "\n").encode()
@@ -109,7 +147,7 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
     """Settings, folder of the data and model, ready to be used, of the run that was named."""
     run = stored_run(Path(options.run))
     model = build_model(run["settings"])
-    checkpoint = Path(options.run) / "checkpoint.safetensors"
+    checkpoint = Path(options.run) / CHECKPOINT_FILE
     if not checkpoint.is_file():
         raise FileNotFoundError(
             f"there is no checkpoint {checkpoint}: its training was stopped before the first; "

@@ -27,6 +27,7 @@ from vitbook.command.runs import (
     lender_of,
     lent_settings,
     same_settings,
+    settings_told,
     stored_run,
     write_run,
 )
@@ -65,6 +66,7 @@ def train(options: argparse.Namespace) -> None:
             options.resume and ((out / "run.json").exists() or folder.checkpoint.exists())
         )
         settings, root, pictures = _settings(options, out, device)
+        folder.told = settings_told(settings)
         config, model = train_config(settings), build_model(settings).to(device)
         if (settings.get("weights") or settings.get("timm")) and not _goes_on(options, out):
             notes = own_pictures.start_from(model, settings)
@@ -89,10 +91,10 @@ def train(options: argparse.Namespace) -> None:
             folder.claim()
             write_run(out, settings, root)
 
-        reported: list[int] = []
+        reported: list[float] = []
 
         def report(row: dict) -> None:
-            reported.append(row["step"])
+            reported.append(row["val_accuracy"])
             line = f"step {row['step']:>6,}  epoch {row['epoch']:>3}  {row['seconds']:7.1f} s"
             line += f"  loss {row['loss']:.4f}  {part} loss {row['val_loss']:.4f}"
             _say(f"{line}  {part} accuracy {100 * row['val_accuracy']:.2f} %")
@@ -126,6 +128,8 @@ def train(options: argparse.Namespace) -> None:
         learn(config, folder)
         if not reported:  # the last update is always reported
             _say(f"{out} is already finished: nothing was left to do")
+        elif settings["data"] == "folder":
+            _say(*own_pictures.no_better(reported[-1], evaluate_on[1], part))
 
 
 def _settings(

@@ -21,33 +21,25 @@ from vitbook.data.folder_names import listed, printed
 from vitbook.data.pictures import PIXELS, SMALLEST, PictureError, endings, pixel_key, read_picture
 from vitbook.data.room import room
 from vitbook.data.splits import PARTS
+from vitbook.files import local, utf8
 
 SHARE = 0.2  # of a class for the test; of the rest as much for the validation
 FEWEST = {"trainval": 2, "test": 2}  # pictures of a class that are divided; else one for each part
 SHOWN = 3  # files that a note names
 SEVERAL = 6  # files of one thing at most: more are a series with a common name
 # What systems put beside pictures; what begins with a dot is hidden, too.
-HIDDEN = (
-    "__MACOSX",
-    "@eaDir",
-    "#recycle",
-    "#snapshot",
-    "@Recycle",
-    "$RECYCLE.BIN",
-    "RECYCLER",
-    "System Volume Information",
-    "Network Trash Folder",
-    "__pycache__",
-    "lost+found",
-    "Thumbs.db",
-    "desktop.ini",
-)
+HIDDEN = "__MACOSX|@eaDir|#recycle|#snapshot|@Recycle|$RECYCLE.BIN|RECYCLER|Thumbs.db|desktop.ini"
+HIDDEN += "|System Volume Information|Network Trash Folder|__pycache__|lost+found"
 SCALED = (
     "Pictures of more than 8 bits are scaled by the bits that each one's largest number needs: "
     "what is equally bright in two of them may not be so here."
 )
 ALIKE = "called as in the training, but other pictures: if they show the same, it has learned it"
 ROOT = "root:"  # begins what the parts of a run tell of the folders that their paths are below
+COMPARED = 32  # pictures of each of two classes that are looked at, if both have their numbers
+SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which they are summed
+FLAT = 2  # of 255: edges that differ less from cell to cell are those of noise
+CLEARLY = 5  # standard errors
 COUNTER = re.compile(r"\D*\d{1,5}")  # names such as img_12 are alike in many classes
 LARGEST = 2**31  # bytes; no camera writes such a picture
 
@@ -173,12 +165,9 @@ def list_folder(
             f"root must hold a folder for each class, at least two; {root} holds "
             f"{listed(names) or 'no folder'}{_deeper(root, names)}"
         )
+    meant = folders_are_classes or classes is not None
     doubt = _doubt(below)
-    if doubt and classes is None and not folders_are_classes:
-        raise ValueError(
-            f"the classes of {root} would be {listed(names)}, but {doubt}; if these are the "
-            "classes, say so with folders_are_classes=True"
-        )
+    _require_classes(root, names, "" if meant else doubt)
     files, inner = [], Counter[Path]()
     for part, named in below.items():
         for label, name in enumerate(names):
@@ -196,8 +185,10 @@ def list_folder(
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
                     inner[path.parent] += 1
+    doubt = doubt or ("" if classes else _twice(files, names))
+    _require_classes(root, names, "" if meant else doubt)
     files = _once(files, odd)
-    twice = _twice(files, names) + _together(files, names) + _alone(below)
+    twice = _together(files, names) + _alone(below)
     if "" in places and (several := [p for p, n in inner.items() if n > 1])[1:]:
         twice.append(
             f"{len(several)} folders inside classes ({listed([odd.name(p) for p in several])}) are "
@@ -212,6 +203,14 @@ def list_folder(
         files = _as_known(files, known, odd)
     ready = "" not in places
     return PictureFolder(root, tuple(names), tuple(files), (*odd.notes(), *twice), ready, doubt)
+
+
+def _require_classes(root: Path, names: Sequence[str], doubt: str) -> None:
+    if doubt:
+        raise ValueError(
+            f"the classes of {root} would be {listed(names)}, but {doubt}; if these are the "
+            "classes, say so with folders_are_classes=True"
+        )
 
 
 def _is_picture(path: Path, odd: "_Odd") -> bool:
@@ -305,13 +304,18 @@ class _Odd:
         self.kinds: dict[str, list[str]] = defaultdict(list)
 
     def name(self, path: Path) -> str:
-        return path.relative_to(self.root).as_posix()
+        return name_below(self.root, path)
 
     def add(self, kind: str, path: Path) -> None:
         self.kinds[kind].append(self.name(path))
 
     def notes(self) -> list[str]:
         return [_note(kind, names) for kind, names in sorted(self.kinds.items())]
+
+
+def name_below(root: Path, path: Path) -> str:
+    """What a file is called in notes and in runs: its path below the root."""
+    return utf8(path.relative_to(root).as_posix())
 
 
 def _note(kind: str, names: list[str]) -> str:
@@ -328,7 +332,7 @@ def _entries(place: Path, odd: _Odd) -> Iterator[Path]:
         odd.add("left out: cannot be opened", place)
         return
     for path in (place / name for name in names):
-        if path.name.startswith(".") or path.name in HIDDEN:
+        if path.name.startswith(".") or path.name in HIDDEN.split("|"):
             odd.add("left out: hidden", path)
             continue
         try:
@@ -347,7 +351,7 @@ def _folders(place: Path, odd: _Odd) -> dict[str, Path]:
         if path.is_dir() and place.resolve().is_relative_to(path.resolve()):
             odd.add("left out: a link to a folder above", path)
         elif path.is_dir():
-            found[path.name] = path
+            found[utf8(path.name)] = path
         else:
             odd.add("left out: beside the folders of the classes", path)
     return found
@@ -412,8 +416,8 @@ def _only(place: Path) -> Path:
 
 def _deeper(root: Path, classes: list[str]) -> str:
     """Which folder the user may have meant."""
-    while len(classes) == 1 and (root / classes[0]).is_dir():
-        root = root / classes[0]
+    while len(classes) == 1 and (root / local(classes[0])).is_dir():
+        root = root / local(classes[0])
         classes = list(_folders(root, _Odd(root)))
     return f"; {root} holds {listed(classes)}: name that one" if len(classes) > 1 else ""
 
@@ -472,28 +476,73 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
 
 def root_key(root: Path) -> str:
     """What the parts of a run hold for a folder that was divided into them."""
-    return f"{ROOT}{root.resolve().as_posix()}"
+    return f"{ROOT}{utf8(root.resolve().as_posix())}"
 
 
-def _twice(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
-    """Sentences on classes whose files are called alike, as pictures and their masks are."""
-    labels: dict[str, set[int]] = defaultdict(set)
-    for file in files:
-        if not COUNTER.fullmatch(file.path.stem):
-            labels[file.path.stem].add(file.label)
-    sizes = Counter(file.label for file in files)
-    alike = Counter(
-        pair
-        for found in labels.values()
-        if len(found) <= SHOWN  # of pictures, masks and depths, say
-        for pair in combinations(sorted(found), 2)
-    )
-    return [
-        f"{printed(classes[one])} and {printed(classes[other])} hold {number} files of the same "
-        "names: are these the same things twice, pictures and masks perhaps?"
-        for (one, other), number in alike.most_common(SHOWN)
-        if 2 * number > min(sizes[one], sizes[other])
-    ]
+def _twice(files: list[PictureFile], classes: Sequence[str]) -> str:
+    """Why two classes show the same things, as copies, masks and depths do; else ""."""
+    names = [(file.path.stem, file) for file in files]
+    telling = [(name, file) for name, file in names if not COUNTER.fullmatch(name)]
+    numbers = [("-".join(re.findall(r"\d+", name)), file) for name, file in names]
+    for what, marked, seen in (
+        ("of the same pictures", [(file.key, file) for file in files], None),
+        ("files of the same names", telling, None),
+        ("files of the same numbers that look alike", numbers, _look_alike),
+    ):
+        for one, other, pairs in _shared(marked, Counter(file.label for file in files)):
+            if seen is None or seen(pairs):
+                return (
+                    f"{printed(classes[one])} and {printed(classes[other])} hold {len(pairs)} "
+                    f"{what}: are these the same things twice, copies, or pictures and their masks?"
+                )
+    return ""
+
+
+def _shared(
+    marked: Iterable[tuple[str, PictureFile]], sizes: Mapping[int, int]
+) -> Iterator[tuple[int, int, list[tuple[Path, Path]]]]:
+    """Pairs of classes in which most files of one have a mark that one of the other has, too."""
+    holders: dict[str, dict[int, Path]] = defaultdict(dict)
+    for mark, file in marked:
+        holders[mark][file.label] = file.path
+    alike = defaultdict[tuple[int, int], list[tuple[Path, Path]]](list)
+    for found in holders.values():
+        if len(found) <= SHOWN:  # of pictures, masks and depths, say
+            for one, other in combinations(sorted(found), 2):
+                alike[one, other].append((found[one], found[other]))
+    for (one, other), pairs in sorted(alike.items(), key=lambda item: -len(item[1])):
+        if 2 * len(pairs) > min(sizes[one], sizes[other]):
+            yield one, other, pairs
+
+
+def _look_alike(pairs: list[tuple[Path, Path]]) -> bool:
+    """Whether a picture looks more like that of its number in the other class than like others.
+
+    Compared is where their edges are, coarsely, without what a class has in common: masks and
+    depths have those of their pictures.
+    """
+    thumbs = []
+    for pair in pairs[:: max(1, len(pairs) // COMPARED)]:
+        with suppress(ValueError, OSError):  # what is no picture is told where it is read
+            thumbs.append(torch.stack([_edges(path) for path in pair]))
+    if len(thumbs) < COMPARED // 4:
+        return False
+    own = torch.stack(thumbs, dim=1)  # (2, n, cells)
+    own = own - own.mean(dim=1, keepdim=True)
+    own = own - own.mean(dim=2, keepdim=True)
+    if own.std(dim=2).median(dim=1).values.min() < FLAT:
+        return False
+    one, other = torch.nn.functional.normalize(own, dim=2)
+    alike = one @ other.T  # (n, n)
+    others = alike[~torch.eye(len(alike), dtype=torch.bool)]
+    return bool(alike.diag().mean() - others.mean() > CLEARLY * others.std() / len(alike) ** 0.5)
+
+
+def _edges(path: Path) -> Tensor:
+    """How much of an edge is in each cell of a picture, (CELLS * CELLS,)."""
+    x = read_picture(path, SEEN, channels=1).pixels[0].float()
+    edges = (x[1:, 1:] - x[1:, :-1]).abs() + (x[1:, 1:] - x[:-1, 1:]).abs()
+    return torch.nn.functional.adaptive_avg_pool2d(edges[None], CELLS).flatten()
 
 
 def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:

@@ -50,10 +50,10 @@ bevardis aplankas|nenosaukta mape|nimetu kaust|безымянная папка|�
 未命名資料夾|未命名|名称未設定フォルダ|無題のフォルダー|이름 없는 폴더|무제 폴더"""
 COPIED = "cop(y|ie|ia)|cópia|kop(ie|ia|i|ija|io|ya)|kópia|копи[яја]|копія|αντίγραφο|másolat"
 COPIED += "|salinan|koopia|副本|拷贝|拷貝|複製|コピー|복사본|نسخة|کپی|עותק|प्रतिलिपि|สำเนา|bản sao"
-# What systems put to a name: "copy of x", "x - Kopie (2)", "x のコピー", "x (1)".
+# What systems put to a name: "copy of x", "x - Kopie (2)", "x のコピー", "x (1)", "x 2".
 COPY = re.compile(
     rf"^({COPIED})( (of|von|van|de|di|av|af|z))? "
-    rf"|[ _–—の(-]+({COPIED})\)?( ?\(?\d+\)?)?$| ?\(\d+\)$"
+    rf"|[ _–—の(-]+({COPIED})\)?( ?\(?\d+\)?)?$| ?\(\d+\)$|[ _-]\d{{1,2}}$"
 )
 SHOWN = 5  # names in a sentence
 

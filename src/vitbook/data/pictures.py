@@ -240,13 +240,15 @@ def _eight_bits(picture: "Image.Image", mode: str) -> tuple["Image.Image", list[
         picture = Image.fromarray(values)
     elif picture.mode not in PLAIN:
         remarks.append(f"{picture.mode}: converted")
+    two = mode == "RGB" and len(picture.getcolors(2) or ()) == 2
+    shades = " in two shades, as masks are" if two else ""
     if picture.has_transparency_data:
         whole = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole)
         remarks.append(ON_WHITE)
     elif mode == "RGB" and not remarks and picture.mode in ("1", "L"):
-        shades = " in two shades, as masks are" if picture.getcolors(2) else ""
-        remarks.append(f"grey{shades}: all three channels alike")
+        remarks, two = [f"grey{shades}: all three channels alike"], False
+    remarks += [shades.strip()] if two else []
     if "icc_profile" in told:
         mode = picture.mode if picture.mode in ("L", "CMYK") else "RGB"
     return picture.convert(mode), remarks

@@ -37,6 +37,9 @@ class RunFolder:
         resume: Go on from the checkpoint in it, if there is one. Else a folder that holds a run
             is refused.
         checkpoint_every: Steps between checkpoints; once an epoch by default.
+
+    Attributes:
+        told: More that checkpoints are to keep beside the weights, as JSON can hold it.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class RunFolder:
         if checkpoint_every is not None:
             require.whole("checkpoint_every", checkpoint_every)
         self.checkpoint_every = checkpoint_every
+        self.told: dict = {}
         self.checkpoint, self.metrics = (
             self.path / "checkpoint.safetensors",
             self.path / "metrics.csv",
@@ -135,7 +139,7 @@ class RunFolder:
         """Write the checkpoint of ``step`` steps; the one before stays until this one is whole."""
         if processes.rank() != 0:
             return
-        notes = self._notes | {"step": step, "seconds": seconds}
+        notes = self._notes | self.told | {"step": step, "seconds": seconds}
         try:
             write_atomically(self.checkpoint, pack(*self._state, notes))
         except OSError as error:
