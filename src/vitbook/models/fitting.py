@@ -49,8 +49,8 @@ def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -
     if table is None or "positions.table" not in model.state_dict():
         return []
     if table.ndim != 2:
-        shape = tuple(table.shape)
-        refuse([f"positions.table has the shape {shape}, the model needs (tokens, embed_dim)"])
+        shape, ours = tuple(table.shape), model.state_dict()["positions.table"].shape
+        refuse([f"positions.table has the shape {shape}, the model needs (tokens, {ours[1]})"])
     new_grid, num_prefix, notes = model.patch_embed.grid, model.num_prefix, []
     with_class = int(getattr(model, "cls_token", None) is not None)
     known, old_grid = _table_rows(len(table), (num_prefix, with_class, 0), new_grid, old_grid)
