@@ -55,9 +55,15 @@ def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -
     with_class = int(getattr(model, "cls_token", None) is not None)
     known, old_grid = _table_rows(len(table), (num_prefix, with_class, 0), new_grid, old_grid)
     if known < num_prefix:
-        zeros = table.new_zeros(num_prefix - known, table.shape[1])
+        rows, zeros = len(table), table.new_zeros(num_prefix - known, table.shape[1])
         table = torch.cat([table[:known], zeros, table[known:]])
         notes = [f"positions have no row for {num_prefix - known} tokens before the patches: zeros"]
+        alike = tuple(old_grid) == new_grid and with_class and not known
+        if alike and (other := _rectangle(rows - 1)):
+            notes += [
+                f"positions are read as {old_grid[0]} x {old_grid[1]} patches: if they are of a "
+                f"class token and {other[0]} x {other[1]}, say old_grid"
+            ]
     if tuple(old_grid) != new_grid:
         table = resample_positions(table, old_grid, new_grid, num_prefix)
         old, new = (f"{rows} x {cols}" for rows, cols in (old_grid, new_grid))
@@ -77,17 +83,10 @@ def _table_rows(
     if old_grid is not None:
         rest = length - math.prod(old_grid)
         return (rest if rest in prefixes else num_prefix), old_grid
-    fits = [n for n in prefixes if length - n == math.prod(grid)]
+    for known in prefixes:
+        if length - known == math.prod(grid):
+            return known, grid
     squares = [n for n in dict.fromkeys(prefixes) if length > n and _is_square(length - n)]
-    if (fits[:1] or squares) == [0] and prefixes[1] and (other := _rectangle(length - 1)):
-        old = grid if fits else (math.isqrt(length),) * 2
-        readings = [f"{rows} x {columns} patches" for rows, columns in (old, other)]
-        raise ValueError(
-            f"old_grid must be given as (rows, columns): positions.table has {length} rows, "
-            f"{readings[0]}, or a class token and, say, {readings[1]}"
-        )
-    if fits:
-        return fits[0], grid
     if len(squares) != 1:
         what = "which is no square" if not squares else "or fewer: both are squares"
         raise ValueError(
