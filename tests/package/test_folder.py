@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageCms
 
 from vitbook.data import folder_names
-from vitbook.data.folder import list_folder, load_folder, read_files
+from vitbook.data.folder import list_folder, load_folder, read_files, root_key
 from vitbook.data.pictures import PictureError, pixel_key, read_picture
 from vitbook.explorer.photograph import read_photograph
 
@@ -315,6 +315,7 @@ def test_the_only_folder_in_each_class_is_the_class_and_masks_in_one_are_refused
 
 TOGETHER = {
     "masks": ("{}.png", "{}_mask.png"),
+    "masks of numbered ones": ("{} (1).png", "{} (1)_mask.png"),
     "two kinds of file": ("{}.bmp", "{}.png"),
     "variants": ("{}.png", "{} (flipped).png", "{}-2.png"),
     "a labelling tool's": ("{}_png.rf.9ab.png", "{}_png.rf.f31.png"),
@@ -357,6 +358,13 @@ def test_a_series_with_a_common_name_is_no_thing_twice(tmp_path):
     for seed in range(20):
         painted(RED, seed=100 + seed).save(root / "red" / f"x_{seed}.png")
     assert list_folder(root).notes == ()
+
+
+def test_a_folder_beside_the_parts_is_told_with_the_number_of_its_pictures(tmp_path):
+    for part in ("train", "test", "train_augmented"):
+        folder(tmp_path / part, number=4, first=len(part))
+    words = "8 files, left out: beside the folders of the parts: train_augmented/green/15.png, "
+    assert list_folder(tmp_path).notes[0].startswith(words)
 
 
 def test_the_classes_that_one_part_lacks_are_told(tmp_path):
@@ -806,7 +814,7 @@ def test_the_colours_of_another_profile_become_those_of_screens(tmp_path, mode, 
     pixels, remarks = read_picture(tmp_path / "x.tif", 20, channels)
     fits = mode in ("RGB", "RGBA", "P")
     said = "colours of another profile: converted to sRGB"
-    assert (said if fits else "its colour profile cannot be used: left out") in remarks
+    assert (said if fits else "its colour profile cannot be used: read without it") in remarks
     red, _, blue = (int(v) for v in read_picture(tmp_path / "x.tif", 20).pixels[:, 9, 9])
     assert not fits or (red < 60 and blue > 190)
     assert channels == 3 or pixels.shape[0] == 1
@@ -869,6 +877,25 @@ def test_parts_that_a_run_had_stay_after_labels_were_mended(tmp_path):
     assert {file.key for file in after.files if file.part == "test"} >= {f.key for f in tested}
     assert all(before.get(file.key, file.part) == file.part for file in after.files)
     assert any("1 file, new since the training: red/new.png." in note for note in after.notes)
+
+
+@pytest.mark.parametrize("place", ["its own", "with one of its pictures", "another"])
+def test_only_where_it_is_the_folder_of_the_run_a_name_tells_a_picture(tmp_path, place):
+    before = list_folder(folder(tmp_path / "one"))
+    known = {file.path.relative_to(before.root).as_posix(): "train" for file in before.files}
+    root = folder(tmp_path / "other", first=50)
+    for name in ("green", "red"):
+        for i, path in enumerate(sorted((root / name).iterdir())):
+            path.rename(path.with_stem(str(i)))
+    known["red/0.png"] = "test"
+    known[root_key(root if place == "its own" else before.root)] = "root"
+    if place == "with one of its pictures":
+        known[list_folder(root).files[0].key] = "train"
+    found = list_folder(root, known=known)
+    parts = {file.part for file in found.files if file.path != root / "red" / "0.png"}
+    assert (parts == {"train"}) == (place != "another")
+    words = "20 files, called as in the training, but other pictures: if they show the same, it has"
+    assert (words in " ".join(found.notes)) == (place == "another")
 
 
 def test_a_picture_that_was_changed_or_written_anew_stays_in_its_part(tmp_path):

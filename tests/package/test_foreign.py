@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+import timm
 import torch
 from safetensors.torch import save, save_file
 from torch import nn
@@ -262,6 +263,37 @@ def test_matrices_that_hold_nothing_are_named():
     assert load_whole(VisionTransformer(**SIZES), zeros, "x") == [words]
 
 
+def ends_in_zeros(name, number, state):
+    table = state[name].clone()
+    table.view(-1)[-number:] = 0
+    return state | {name: table}
+
+
+@pytest.mark.parametrize("of_timm", [False, True])
+def test_zeros_at_the_end_of_what_no_pruning_empties_are_named(of_timm):
+    model = VisionTransformer(**SIZES | {"embed_dim": 64, "image_size": 64}).eval()
+    name, matrix = "positions.table", "encoder.blocks.0.mlp.fc1.weight"
+    if of_timm:
+        model = timm.create_model("vit_tiny_patch16_224", depth=1, num_classes=3)
+        name, matrix = "pos_embed", "blocks.0.mlp.fc1.weight"
+    state = {key: torch.randn(x.shape) for key, x in model.state_dict().items()}
+
+    def told(state):
+        return load_whole(model, state, "x") if of_timm else load_weights(model, state)
+
+    assert told(ends_in_zeros(name, 1024 + 512, state)) == [
+        f"nothing but zeros at the end in {name}: were they all written?"
+    ]
+    assert told(ends_in_zeros(matrix, 1024 + 5, state)) == [
+        f"nothing but zeros at the end in {matrix}: were they all written?"
+    ]
+    rows = ends_in_zeros(matrix, 20 * state[matrix].shape[1], state)  # as of pruned neurons
+    columns = state | {matrix: state[matrix] * (torch.arange(state[matrix].shape[1]) < 5)}
+    bias = ends_in_zeros(matrix.replace("weight", "bias"), 200, state)
+    for fine in (state, rows, columns, bias, ends_in_zeros(matrix, 5, state)):
+        assert told(fine) == []
+
+
 def test_what_names_and_shapes_do_not_tell_is_asked_of_the_file_beside(tmp_path):
     save_file(STATE, tmp_path / "model.safetensors")
     settings = {"weights": tmp_path, "timm": None}
@@ -355,6 +387,7 @@ NO_WEIGHTS = {
     "other JSON": (b'{"a": 1}', "holds"),
     "archive": (b"PK\x03\x04 and no more", "cannot be read as weights"),
     "tensor": (torch.ones(3), "holds no state dict, names with a tensor each; it has Tensor"),
+    "empty": ({}, r"it has the names \(none\)"),
     "no tensors": ({"epoch": 1, "loss": 2.0}, "it has the names epoch, loss"),
     "whole model": (nn.Linear(2, 2), "code in it is not run"),
     "code": ({"model": Dangerous(pathlib.os.mkdir)}, "code in it is not run"),
@@ -483,6 +516,27 @@ def test_a_reason_is_not_told_for_a_name_that_only_begins_like_it(name, words):
     weights = STATE | {f"encoder.blocks.0.{name}": torch.ones(8)}
     with pytest.raises(ValueError, match=f"{name} is unknown to the model: .*{words}"):
         load_weights(VisionTransformer(**SIZES), weights)
+
+
+APART = {
+    name.replace("qkv", f"to_{letter}"): part
+    for name, x in STATE.items()
+    if "qkv" in name
+    for letter, part in zip("qkv", x.chunk(3), strict=True)
+}
+TOLD = {
+    "are in chunks": {n.replace("blocks.", "blocks.0."): x for n, x in STATE.items()},
+    "keep queries, keys and values": {n: x for n, x in STATE.items() if "qkv" not in n} | APART,
+    r"got the shape \(8, 192\): of a linear": {
+        n: x.flatten(1) if "patch_embed.proj.w" in n else x for n, x in STATE.items()
+    },
+}
+
+
+@pytest.mark.parametrize("words", TOLD)
+def test_a_layout_of_others_is_refused_with_what_to_do(words):
+    with pytest.raises(ValueError, match=words):
+        adapt(VisionTransformer(**SIZES), TOLD[words])
 
 
 def test_a_refusal_tells_names_of_both_where_all_blocks_are_called_otherwise(tmp_path):

@@ -21,7 +21,9 @@ from safetensors.torch import load_file, save_file
 from test_cli import run, settings_in, weights
 from torch.nn.functional import cross_entropy
 
+from vitbook import training
 from vitbook.command import any_model, export, own_pictures
+from vitbook.command import train as train_module
 from vitbook.command.recipes import load_part, loss_function, settings_of
 from vitbook.command.runs import stored_run
 from vitbook.data import normalize, room
@@ -182,6 +184,21 @@ def test_predict_names_the_classes_of_files_and_tells_of_those_it_cannot_read(
     assert printed.out.startswith(f"{files[0]}: green")
     assert "no.jpg cannot be read as a picture" in printed.err
     assert "there is no picture file" in printed.err
+    os.mkfifo(tmp_path / "pipe.png")
+    assert run("predict", trained, tmp_path / "pipe.png", "https://x.y/z.jpg") == 2
+    said = capsys.readouterr().err
+    assert "pipe.png is not a file but a pipe or a device; https://x.y/z.jpg is a web addr" in said
+
+
+def test_a_run_whose_pictures_moved_or_that_was_stopped_early_names_the_way_on(
+    trained, tmp_path, capsys
+):
+    out = shutil.copytree(trained, tmp_path / "run")
+    assert run("evaluate", out, "--root", tmp_path / "gone") == 2
+    assert "gone is none; if they were moved, say where they are (--root" in capsys.readouterr().err
+    (out / "checkpoint.safetensors").unlink()
+    assert run("evaluate", out) == 2
+    assert f"before the first; train --resume --out {out} goes on" in capsys.readouterr().err
 
 
 def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
@@ -312,6 +329,41 @@ def test_a_folder_that_holds_a_run_is_refused_before_anything_is_learned(
     assert not (tmp_path / "run" / "head").exists()
 
 
+def test_of_two_trainings_at_once_in_one_folder_one_leaves_no_trace(
+    learn, tmp_path, monkeypatch, capsys
+):
+    words = [*learn, *SMALL, "--epochs", 1, "--out", tmp_path / "run"]
+    real, ends = train_module.write_run, {}
+
+    def while_another_begins(*arguments):
+        if not ends:
+            ends[1] = None
+            ends[1] = run(*words, "--seed", 1)
+        return real(*arguments)
+
+    monkeypatch.setattr(train_module, "write_run", while_another_begins)
+    ends[0] = run(*words, "--seed", 0)
+    assert sorted(ends.values()) == [0, 2]
+    assert "already holds a run; go on with --resume" in capsys.readouterr().err
+    assert ends[settings_in(tmp_path / "run")["seed"]] == 0
+
+
+def test_in_the_epochs_of_the_head_a_folder_is_taken(learn, trained, tmp_path, monkeypatch, capsys):
+    words = [*learn, *SMALL, "--epochs", 1, "--weights", trained, "--out", tmp_path / "run"]
+    real, said = training.train, []
+
+    def while_another_begins(*arguments, **options):
+        if not said:
+            said.append((tmp_path / "run" / "run.json").read_bytes())
+            assert run(*words, "--seed", 1) == 2
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(training, "train", while_another_begins)
+    assert run(*words) == 0
+    assert "already holds a run" in capsys.readouterr().err
+    assert (tmp_path / "run" / "run.json").read_bytes() == said[0]
+
+
 def test_pages_and_programs_go_into_a_new_folder_too(trained, tmp_path):
     assert run("results", trained, "--out", tmp_path / "new" / "a.html") == 0
     assert run("export", trained, "--out", tmp_path / "newer" / "a.pt2") == 0
@@ -336,10 +388,29 @@ def test_it_starts_from_weights_of_another_run_with_the_head_first(learn, tmp_pa
     assert head["model.head.weight"].abs().max() > 0
 
 
+def test_a_run_from_weights_with_an_empty_block_is_tested_with_a_word_and_a_damaged_one_is_not(
+    trained, learn, tmp_path, capsys
+):
+    state = weights(trained)
+    state = {name.removeprefix("model."): x for name, x in state.items() if "model." in name}
+    pruned = {name: x * ("blocks.1" not in name) for name, x in state.items()}
+    save_file(pruned, tmp_path / "pruned.safetensors")
+    words = [*learn, *SMALL, "--weights", tmp_path / "pruned.safetensors", "--head-epochs", 0]
+    assert run(*words, "--epochs", 1, "--out", tmp_path / "run") == 0
+    capsys.readouterr()
+    assert run("evaluate", tmp_path / "run") == 0
+    said = capsys.readouterr().err
+    assert re.search(r"nothing but zeros in encoder.blocks.1\S* and 3 more: were they all", said)
+    path = tmp_path / "run" / "checkpoint.safetensors"
+    head = weights(tmp_path / "run")["model.head.weight"].numpy().tobytes()
+    path.write_bytes(path.read_bytes().replace(head, head[:-4] + bytes(4)))
+    assert run("evaluate", tmp_path / "run") == 2
+    assert "checkpoint.safetensors is damaged: its numbers" in capsys.readouterr().err
+
+
 def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
     learn, tmp_path, monkeypatch, capsys
 ):
-    from vitbook import training
 
     torch.manual_seed(5)
     save_weights(
@@ -534,7 +605,7 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     assert run(*words, "--out", tmp_path / "run") == 0
     assert "lent it weights, has learned from the part validation" in capsys.readouterr().out
     parts = json.loads((tmp_path / "run/parts.json").read_text())
-    assert len(parts) == len(known) + 3 * 60  # by content, by name and by pixels
+    assert len(parts) == len(known) + 3 * 60 + 1  # by content, name and pixels; the folder
     assert {key: parts[key] for key in known} == known
     assert run("evaluate", tmp_path / "run", "--part", "validation") == 0
     assert "has learned from the part validation: it is no test" in capsys.readouterr().out

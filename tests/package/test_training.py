@@ -420,6 +420,30 @@ def test_a_finished_run_is_neither_changed_nor_overwritten(tmp_path):
     assert (tmp_path / "metrics.csv").read_bytes() == before
 
 
+def test_of_two_that_begin_at_once_in_one_folder_one_is_refused(tmp_path):
+    one, other = RunFolder(tmp_path), RunFolder(tmp_path)
+    one.require_free(), other.require_free()
+    other.claim()
+    with pytest.raises(ValueError, match="already holds a run"):
+        one.claim()
+    train(tiny_model(), *tiny_data(), tiny_config(), folder=other)
+    with pytest.raises(ValueError, match="already holds a run"):
+        train(tiny_model(), *tiny_data(), tiny_config(), folder=other)
+
+
+def test_of_two_that_go_on_at_once_the_first_stops(tmp_path):
+    run_into(tmp_path / "whole")
+    steps = iter(range(24))
+
+    def second():
+        if next(steps) == 10:
+            run_into(tmp_path / "one")
+
+    with pytest.raises(ValueError, match=r"metrics.csv is written by another process, too"):
+        run_into(tmp_path / "one", during_step=second)
+    assert rows_of(tmp_path / "one") == rows_of(tmp_path / "whole")
+
+
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, whole_run):
     real, steps = os.fsync, []
 
@@ -551,6 +575,13 @@ def test_a_checkpoint_of_another_run_is_named(tmp_path, monkeypatch, other, word
         trained(tmp_path, **other)
 
 
+def flipped(data, name):
+    """A checkpoint with another bit in one of its tensors."""
+    start = 8 + int.from_bytes(data[:8], "little")
+    at = start + json.loads(data[8:start])[name]["data_offsets"][0]
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
 def without_a_line(text):
     return b"".join(line for i, line in enumerate(text.splitlines(keepends=True)) if i != 10)
 
@@ -559,6 +590,9 @@ def without_a_line(text):
     ("name", "damage", "words"),
     [
         (CHECKPOINT, lambda data: data[:100], r"checkpoint .*checkpoint\.safetensors is damaged"),
+        (CHECKPOINT, lambda data: data[:-600] + bytes(600), r"checkpoint\.safetensors is damaged"),
+        (CHECKPOINT, lambda data: flipped(data, "model.4.bias"), r"is damaged: .*not those that w"),
+        (CHECKPOINT, lambda data: flipped(data, "optimizer.0.exp_avg"), r"is damaged: .*not those"),
         (CHECKPOINT, lambda data: save({"a": IMAGES}), "not a checkpoint of this program"),
         ("metrics.csv", without_a_line, r"metrics\.csv must hold the steps 1 to 24"),
         ("metrics.csv", lambda text: text[:-60], r"metrics\.csv must hold the steps 1 to 24"),

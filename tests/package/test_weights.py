@@ -81,6 +81,18 @@ def test_what_is_saved_comes_back_bit_by_bit(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
 
 
+def test_weights_that_are_not_those_that_were_saved_are_refused(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    save_weights(small(), path)
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(
+        ValueError, match=r"weights\.safetensors is damaged: .* not those that were"
+    ):
+        load_weights(small(), path)
+
+
 def test_the_saved_grid_tells_apart_two_grids_of_the_same_length(tmp_path):
     trained, turned = all_random(small()), small(image_size=(8, 6))
     save_weights(trained, tmp_path / "model.safetensors")
@@ -91,6 +103,13 @@ def test_the_saved_grid_tells_apart_two_grids_of_the_same_length(tmp_path):
     larger = small(image_size=(12, 12))  # or the grid can be given
     notes = load_weights(larger, trained.state_dict(), old_grid=(3, 4))
     assert notes == ["positions resampled from 3 x 4 to 6 x 6 patches"]
+    square = small(image_size=(6, 6))  # nine rows
+    notes = load_weights(square, square.state_dict() | {"positions.table": torch.ones(9, 12)})
+    assert notes[-1] == (
+        "positions are read as 3 x 3 patches: if they are of a class token and 2 x 4, say old_grid"
+    )
+    notes = load_weights(square, {**square.state_dict(), "positions.table": torch.ones(10, 12)})
+    assert notes == []
 
 
 def test_weights_can_be_saved_in_another_floating_type(tmp_path):
@@ -142,6 +161,10 @@ def without(name):
     return {key: tensor for key, tensor in small().state_dict().items() if key != name}
 
 
+def with_table(*shape):
+    return state() | {"positions.table": torch.ones(*shape, 12)}
+
+
 def with_nan(name):
     tensors = {key: tensor.clone() for key, tensor in state().items()}
     tensors[name].view(-1)[3] = math.nan
@@ -174,6 +197,11 @@ BAD_INPUT = [
     (lambda _: load(state(embed_dim=24)), ValueError, "24), the model needs (1, 1, 12)"),
     (lambda _: load(state(depth=3)), ValueError, "they have 3 blocks, the model has 2"),
     (lambda _: load(state(), (3, 3), image_size=12), ValueError, "1 + 3 * 3 rows, got 13"),
+    (lambda _: load(with_table(3, 4)), ValueError, "the shape (3, 4, 12), the model needs (tok"),
+    (lambda _: load(with_table(1, 3, 4)), ValueError, "the shape (1, 3, 4, 12), the model needs"),
+    (lambda _: load(state() | {"positions.table": torch.ones(12)}), ValueError, "the shape (12,)"),
+    (lambda _: load(state() | {"positions.table": torch.tensor(1)}), ValueError, "the shape ()"),
+    (lambda _: load({n: x.numpy() for n, x in state().items()}), TypeError, "cls_token is of nda"),
     (lambda _: from_torchvision(state()), ValueError, "'encoder.pos_embedding', got the names"),
     (lambda _: from_timm({"class_token": torch.zeros(1)}), ValueError, "timm's VisionTransformer"),
     (lambda _: from_timm(small()), TypeError, "a mapping, got VisionTransformer"),

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.files import defined_in
-from vitbook.models.fitting import unfit, wholly_zero
+from vitbook.models.fitting import unfit, unwritten
 from vitbook.models.foreign import SHOWN, Found, read_weights, some, take, telling
 
 RANDOM = (
@@ -79,7 +79,7 @@ def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[st
     if sentences := [f"{why} in {some(names)}" for why, names in wrong.items() if why]:
         raise ValueError(f"{path} {some(sentences)}")
     model.load_state_dict(state)
-    return notes + wholly_zero(state)
+    return notes + unwritten(state)
 
 
 def _of_timm(options: argparse.Namespace, found: Found | None) -> nn.Module:

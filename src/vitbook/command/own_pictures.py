@@ -20,6 +20,7 @@ from vitbook.data.folder import (
     list_folder,
     name_below,
     read_files,
+    root_key,
 )
 from vitbook.data.folder_names import listed as named
 from vitbook.data.pictures import pixel_key
@@ -95,7 +96,7 @@ def describe(
             "were no class"
         )
     found["learned_before"] = learned_before
-    found["parts"] = dict(before)
+    found["parts"] = before | {root_key(listed.root): "root"}
     for file in listed.files:
         where = name_below(listed.root, file.path)
         found["parts"] |= dict.fromkeys((file.key, where), file.part)
@@ -260,6 +261,11 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     """One part of the pictures. A file that the run had in a part is in no other, ever after."""
     if root is None:
         raise ValueError(NEEDS_ROOT)
+    if not Path(root).expanduser().is_dir():
+        raise ValueError(
+            f"root must be the folder of the run's pictures, {root} is none; if they were moved, "
+            "say where they are (--root DIR)"
+        )
     known, classes = settings.get("parts"), settings["classes"]
     listed = list_folder(root, known=known, classes=classes)
     if list(listed.classes) != settings["classes"]:

@@ -19,6 +19,7 @@ from vitbook.command.own_pictures import CHECKPOINT_FILE, PARTS_FILE, lending_ru
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.data.folder_names import printed
 from vitbook.files import local, utf8, write_atomically
+from vitbook.models.fitting import WRITTEN
 from vitbook.models.foreign import AS_FLOAT, grid_of
 from vitbook.models.weights import load_weights, read_weights
 from vitbook.training import TrainConfig
@@ -149,11 +150,12 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
     checkpoint = Path(options.run) / CHECKPOINT_FILE
     if not checkpoint.is_file():
         raise FileNotFoundError(
-            f"there is no checkpoint {checkpoint}; train first, or name another run"
+            f"there is no checkpoint {checkpoint}: its training was stopped before the first; "
+            f"train --resume --out {options.run} goes on with it"
         )
     weights, metadata = read_weights(checkpoint)
     notes = load_weights(model, weights, old_grid=grid_of(metadata))
-    if adapted := [note for note in notes if not note.endswith(AS_FLOAT)]:
+    if adapted := [note for note in notes if not note.endswith((AS_FLOAT, WRITTEN))]:
         raise ValueError(f"checkpoint {checkpoint} is not of this run: {'; '.join(adapted)}")
     notes = [note.replace("weights", str(checkpoint), 1) for note in notes] + _left(metadata)
     for note in notes:

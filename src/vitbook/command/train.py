@@ -62,6 +62,9 @@ def train(options: argparse.Namespace) -> None:
     with processes.process_group(device_type(options.device)) as device:
         if processes.rank() == 0:
             folder.require_free()
+        begins = not (
+            options.resume and ((out / "run.json").exists() or folder.checkpoint.exists())
+        )
         settings, root, pictures = _settings(options, out, device)
         folder.told = settings_told(settings)
         config, model = train_config(settings), build_model(settings).to(device)
@@ -84,7 +87,8 @@ def train(options: argparse.Namespace) -> None:
         updates, warm = config.total_steps(len(images)), vars(options).get("warmup_steps", 0)
         if warm > updates:
             _say(f"the rate is not reached: --warmup-steps {warm} of {updates} updates")
-        if processes.rank() == 0 and not (folder.checkpoint.exists() or folder.metrics.exists()):
+        if processes.rank() == 0 and begins:
+            folder.claim()
             write_run(out, settings, root)
 
         reported: list[float] = []

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +34,8 @@ SCALED = (
     "Pictures of more than 8 bits are scaled by the bits that each one's largest number needs: "
     "what is equally bright in two of them may not be so here."
 )
+ALIKE = "called as in the training, but other pictures: if they show the same, it has learned it"
+ROOT = "root:"  # begins what the parts of a run tell of the folders that their paths are below
 COMPARED = 32  # pictures of each of two classes that are looked at, if both have their numbers
 SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which they are summed
 FLAT = 2  # of 255: edges that differ less from cell to cell are those of noise
@@ -392,7 +395,9 @@ def _places(root: Path, odd: _Odd) -> dict[str, Path]:
         )
     for path in _entries(root, odd):
         if not any(place.is_relative_to(path) for place in whole.values()):
-            odd.add("left out: beside the folders of the parts", path)
+            lost = list(_walk(path, _Odd(root))) if path.is_dir() else []
+            for one in lost or [path]:
+                odd.add("left out: beside the folders of the parts", one)
     if "test" not in whole:  # two folders: the second is the test
         whole = {"train": whole["train"], "test": whole["validation"]}
     return whole
@@ -444,23 +449,34 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
     """Each file in the part that a run had it in; a new one where the folder says."""
     kept = []
     paths = {odd.name(file.path) for file in files}
-    then = {one for one in known if "/" in one}
+    roots = {one for one in known if one.startswith(ROOT)}
+    then = {one for one in known if "/" in one} - roots
     sizes = {int(one.split(":")[1]) for one in known if one.startswith(PIXELS)}
     gone = len(then - paths)
     perhaps = f", as {gone} are gone: if they are the same, it has learned from them"
     perhaps = perhaps if 2 * gone > len(then) else ""
+    pixels = cache(lambda path: _by_pixels(path, sizes, known))
+    by_path = not roots or root_key(odd.root) in roots or any(file.key in known for file in files)
+    by_path = by_path or any(pixels(file.path) for file in files)  # else only the names agree
     for file in files:
-        part = known.get(file.key)
-        if part is None and (part := known.get(odd.name(file.path))):
+        part, named = known.get(file.key), known.get(odd.name(file.path))
+        if part is None and by_path and (part := named):
             odd.add("changed since the training, kept in its part", file.path)
-        elif part is None and (part := _by_pixels(file.path, sizes, known)):
+        elif part is None and (part := pixels(file.path)):
             odd.add("written anew since the training, kept in its part", file.path)
+        elif part is None and named:
+            odd.add(ALIKE, file.path)
         elif part is None:
             odd.add(f"new since the training{perhaps}", file.path)
         elif part != file.part:
             odd.add("kept in the part that the training had it in", file.path)
         kept.append(file if part is None else file._replace(part=part))
     return kept
+
+
+def root_key(root: Path) -> str:
+    """What the parts of a run hold for a folder that was divided into them."""
+    return f"{ROOT}{utf8(root.resolve().as_posix())}"
 
 
 def _twice(files: list[PictureFile], classes: Sequence[str]) -> str:
@@ -537,7 +553,7 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
     things: dict[tuple[int, Path, str], list[str]] = defaultdict(list)
     for file in files:
         stem, beside = file.path.stem, stems[file.path.parent]
-        shorter = (stem[: mark.start()] for mark in re.finditer(r"[\W_]+", stem))
+        shorter = (stem[: mark.start()] for mark in re.finditer(r"[\W_]", stem))
         thing = next((one for one in shorter if one in beside), stem.partition(".rf.")[0])
         things[file.label, file.path.parent, thing].append(file.path.name)
     sizes, several = Counter(file.label for file in files), defaultdict[int, list[str]](list)

@@ -5,6 +5,7 @@ Every command and function that opens a picture does it here, so that a file is 
 
 import hashlib
 import io
+import re
 import warnings
 from functools import lru_cache
 from pathlib import Path
@@ -134,6 +135,11 @@ def read_picture(
 def _existing(path: Path) -> Path:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name the picture files in it")
+    if address := re.match(r"(https?|ftp|file):/", path.as_posix()):
+        shown = path.as_posix().replace(address[0], f"{address[0]}/", 1)
+        raise ValueError(f"{shown} is a web address: download the picture and name its file")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is not a file but a pipe or a device")
     if not path.is_file():
         raise ValueError(f"there is no picture file {path}")
     return path
@@ -259,7 +265,7 @@ def _in_srgb(picture: "Image.Image", told: dict) -> tuple["Image.Image", list[st
                 return picture, []
             return transform.apply(picture), ["colours of another profile: converted to sRGB"]
         except (ImageCms.PyCMSError, OSError):
-            return picture, ["its colour profile cannot be used: left out"]
+            return picture, ["its colour profile cannot be used: read without it"]
     own = 0 if "srgb" in told else told.get("gamma", 0)
     if own and abs(own / GAMMA - 1) > NEAR:
         table = [round(255 * (i / 255) ** (GAMMA / own)) for i in range(256)]

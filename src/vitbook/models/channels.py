@@ -90,7 +90,12 @@ def kernel_name(weights: Any) -> str:
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights must be a mapping, got {type(weights).__name__}")
     name = STEM if STEM in weights else KERNEL
-    if name not in weights or weights[name].ndim != 4:
+    if name in weights and weights[name].ndim != 4:
+        raise ValueError(
+            f"weights must hold a kernel (D, C, P, P) as {name}, got the shape "
+            f"{tuple(weights[name].shape)}: of a linear layer over patches? view it as one"
+        )
+    if name not in weights:
         raise ValueError(
             f"weights must hold a kernel (D, C, P, P) as {KERNEL}, "
             f"got the names {', '.join(list(weights)[:3])} ..."

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import Any
@@ -14,12 +15,18 @@ from vitbook.models.channels import KERNEL, STEM
 
 # Tensors that no forward pass of a classifier reads.
 IDLE = re.compile(r"mask_token|pooler\.|text_model\.|text_projection|logit_scale|.*position_ids")
+WRITTEN = "were they all written?"
+BLANK = 1024  # numbers that are zeros at the end of a matrix are worth a word
 # Part of a name -> why weights with it need another model, or which argument makes it fit.
 REASONS = {
     r"attn_pool\.|head\.probe|head\.(attention|mlp|layernorm)": "their tokens are read by a layer "
     "of attention (SigLIP's map head), ours by the class token or as a mean",
     r"dist_token|head_dist|distillation": "they have a second class token, for distillation",
     r"q_norm|k_norm": "their attention normalizes queries and keys",
+    r"\.blocks\.\d+\.\d+\.": "their blocks are in chunks, as DINOv2 trains them: save them with "
+    "blocks.1. for blocks.0.1.",
+    r"\.to_[qkv]\.|\.(q|k|v|query|key|value)(_proj)?\.": "they keep queries, keys and values "
+    "apart: save them joined, torch.cat([q, k, v]) as qkv",
     r"\.attn\.norm|\.mlp\.norm": "their branches have a norm inside",
     r"lambda_[qkab]": "their attention is a difference of two maps",
     r"lambda_\d|gamma_\d": "their branches are scaled (LayerScale, under a name of their own)",
@@ -41,13 +48,22 @@ def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -
     table = weights.get("positions.table")
     if table is None or "positions.table" not in model.state_dict():
         return []
+    if table.ndim != 2:
+        shape, ours = tuple(table.shape), model.state_dict()["positions.table"].shape
+        refuse([f"positions.table has the shape {shape}, the model needs (tokens, {ours[1]})"])
     new_grid, num_prefix, notes = model.patch_embed.grid, model.num_prefix, []
     with_class = int(getattr(model, "cls_token", None) is not None)
     known, old_grid = _table_rows(len(table), (num_prefix, with_class, 0), new_grid, old_grid)
     if known < num_prefix:
-        zeros = table.new_zeros(num_prefix - known, table.shape[1])
+        rows, zeros = len(table), table.new_zeros(num_prefix - known, table.shape[1])
         table = torch.cat([table[:known], zeros, table[known:]])
         notes = [f"positions have no row for {num_prefix - known} tokens before the patches: zeros"]
+        alike = tuple(old_grid) == new_grid and with_class and not known
+        if alike and (other := _rectangle(rows - 1)):
+            notes += [
+                f"positions are read as {old_grid[0]} x {old_grid[1]} patches: if they are of a "
+                f"class token and {other[0]} x {other[1]}, say old_grid"
+            ]
     if tuple(old_grid) != new_grid:
         table = resample_positions(table, old_grid, new_grid, num_prefix)
         old, new = (f"{rows} x {cols}" for rows, cols in (old_grid, new_grid))
@@ -79,6 +95,12 @@ def _table_rows(
         )
     side = math.isqrt(length - squares[0])
     return squares[0], (side, side)
+
+
+def _rectangle(n: int) -> tuple[int, int] | None:
+    """The sides of a grid of n patches, one at most twice the other, if there is one."""
+    sides = ((side, n // side) for side in range(math.isqrt(n), 0, -1) if n % side == 0)
+    return next((pair for pair in sides if pair[1] <= 2 * pair[0]), None)
 
 
 def _is_square(n: int) -> bool:
@@ -149,7 +171,7 @@ def require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> N
 
 
 def _depth(names: Iterable[str]) -> int:
-    return len({m[1] for name in names if (m := re.match(r"encoder\.blocks\.(\d+)\.", name))})
+    return len({m[1] for name in names if (m := re.match(r"encoder\.blocks\.(\d+)\.(?!\d)", name))})
 
 
 def _grouped(names: Iterable[str], what: str) -> list[str]:
@@ -208,11 +230,34 @@ def unfit(tensor: Tensor, ours: Tensor) -> str:
     return "holds nan or inf" if bad else ""
 
 
-def wholly_zero(weights: Mapping[str, Tensor]) -> list[str]:
-    """A sentence on matrices without a number, as where a file was not all written."""
-    zeros = [n for n, x in weights.items() if x.ndim in (2, 4) and not x.is_meta and not x.any()]
-    more = f" and {len(zeros) - 1} more" if len(zeros) > 1 else ""
-    return [f"nothing but zeros in {zeros[0]}{more}: were they all written?"] if zeros else []
+def unwritten(weights: Mapping[str, Tensor]) -> list[str]:
+    """Sentences on matrices without a number, or whose last ones are zeros, as where a file was
+    not all written."""
+    found = defaultdict[str, list[str]](list)
+    for name, x in weights.items():
+        if x.ndim < 2 or x.is_meta:
+            continue
+        if not x.any():
+            found["nothing but zeros"] += [name] if x.ndim != 3 else []  # tokens may begin so
+        elif _breaks_off(x.squeeze(0).flatten(1), table="pos" in name):
+            found["nothing but zeros at the end"].append(name)
+    return [
+        f"{what} in {names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {WRITTEN}"
+        for what, names in found.items()
+        if names
+    ]
+
+
+def _breaks_off(matrix: Tensor, table: bool) -> bool:
+    """Whether the numbers end in zeros that no pruning leaves: it takes whole rows, but for those
+    of a table of positions, or the same columns of all rows."""
+    flat, width = matrix.flatten(), matrix.shape[1]
+    if flat[-BLANK:].any() or len(flat) < BLANK:
+        return False
+    row, column = divmod(int(flat.nonzero()[-1]) + 1, width)  # where the zeros begin
+    if column == 0:
+        return table
+    return row == 0 or bool(matrix[row - 1, column:].any())
 
 
 def _why(weights: Mapping[str, Tensor], name: str, ours: tuple[int, ...]) -> str:

@@ -10,6 +10,7 @@ import re
 import tarfile
 import warnings
 import zipfile
+import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ MERGE = "save the weights with what was added to them (LoRA, pruning, norms) mer
 # What stands in the middle of names, where parts of a model were wrapped one by one.
 WRAPPED = re.compile(r"_(fsdp|checkpoint)_wrapped_module\.|(?<=\d\.)_orig_mod\.")
 AS_FLOAT = "read as float32"
+SUM = "crc32"  # what the metadata of our files call the sum of their tensors
 TIMM = "--timm NAME trains a model of their kind"
 # What the sentences of a refusal name and the command has no option for; depth it has.
 NO_OPTION = re.compile(
@@ -109,7 +111,11 @@ def read_weights(path: Path) -> Found:
         code = [_class(x) for x in (whole, *_values(whole)) if isinstance(x, _Empty)]
         if code:
             raise ValueError(_code(path, f"objects of {some(dict.fromkeys(code))}"))
-        holds = f"the names {some(whole)}" if isinstance(whole, Mapping) else type(whole).__name__
+        holds = (
+            f"the names {some(whole) or '(none)'}"
+            if isinstance(whole, Mapping)
+            else type(whole).__name__
+        )
         raise ValueError(f"{path} holds no state dict, names with a tensor each; it has {holds}")
     for name, value in whole.items():
         if isinstance(value, _Empty) and _rank(str(name)) < _rank(""):
@@ -224,7 +230,7 @@ def open_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a safetensors file (of a checkpoint only the model's), and its metadata.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is none, or its tensors are not those that were written.
     """
     try:
         with open(path, "rb") as opened:  # whose number is a name where the path is no UTF-8
@@ -233,10 +239,31 @@ def open_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
                 metadata = file.metadata() or {}
                 start = "model." if metadata.get("format") == CHECKPOINT else ""
                 names = [name for name in file.keys() if name.startswith(start)]  # noqa: SIM118
-                return {name.removeprefix(start): file.get_tensor(name) for name in names}, metadata
+                held = {name.removeprefix(start): file.get_tensor(name) for name in names}
     except SafetensorError as error:
         why = what_instead(path) or error
         raise ValueError(f"path must be a safetensors file, {path} is none: {why}") from error
+    require_whole(held, metadata.pop(SUM, None), path)
+    return held, metadata
+
+
+def checksum(tensors: Mapping[str, Tensor]) -> str:
+    """How many bytes tensors have, and a sum that tells these from others."""
+    size = crc = 0
+    for name in sorted(tensors):
+        held = tensors[name].detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
+        size, crc = size + len(held), zlib.crc32(held, crc)
+    return f"{size} bytes, {crc:08x}"
+
+
+def require_whole(tensors: Mapping[str, Tensor], written: str | None, path: Path) -> None:
+    """Refuse tensors with another sum than was written, unless they were cast or chosen since."""
+    now = checksum(tensors) if written else None
+    if now and written and now != written and now.split()[0] == written.split()[0]:
+        raise ValueError(
+            f"{path} is damaged: its numbers are not those that were written (checksum {written}, "
+            f"now {now}); restore a copy, or train again into another folder"
+        )
 
 
 def state_dicts(whole: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, dict]]:

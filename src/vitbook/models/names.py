@@ -200,3 +200,6 @@ def _require_mapping(
 ) -> None:
     if not isinstance(weights, Mapping):
         raise TypeError(f"{words}, got {type(weights).__name__}")
+    if other := [name for name, x in weights.items() if not isinstance(x, Tensor)]:
+        kind = type(weights[other[0]]).__name__
+        raise TypeError(f"{words.split()[0]} must hold tensors, {other[0]} is of {kind}")

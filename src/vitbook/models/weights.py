@@ -15,7 +15,15 @@ from torch import Tensor, nn
 from vitbook.files import write_atomically
 from vitbook.models import fitting
 from vitbook.models.channels import adapt_channels, kernel_name
-from vitbook.models.foreign import grid_of, open_safetensors, state_dicts, take, take_ours
+from vitbook.models.foreign import (
+    SUM,
+    checksum,
+    grid_of,
+    open_safetensors,
+    state_dicts,
+    take,
+    take_ours,
+)
 from vitbook.models.names import (
     TIMM_NAMES,
     TORCHVISION_NAMES,
@@ -81,7 +89,7 @@ def load_weights(
     same = isinstance(weights, Mapping) and weights.keys() == own.keys()  # a run of timm's model
     if found := dict(state_dicts(weights)):
         weights, notes = (take if same else take_ours)(found, own, "weights")
-    weights = dict(weights) if same else to_ours(weights)
+    weights = dict(weights) if same and found else to_ours(weights)
     if channels is not None:
         name = kernel_name(weights)
         weights = adapt_channels(weights, own[name].shape[1], channels)
@@ -90,9 +98,10 @@ def load_weights(
     notes += fitting.fit_biases(weights, own)
     fitting.require_names(weights, own)
     fitting.require_same_grid(weights, own)
+    empty = fitting.unwritten(weights)
     notes += fitting.fit_positions(weights, model, old_grid)
     fitting.require_tensors(weights, own)
-    notes += fitting.wholly_zero(weights)
+    notes += empty
     model.load_state_dict(weights)
     return notes
 
@@ -144,7 +153,7 @@ def save_weights(
         metadata = {"grid": "x".join(map(str, patches.grid))} | metadata
     tensors = model.state_dict() if dtype is None else cast_weights(model.state_dict(), dtype)
     tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, save(tensors, {"format": "pt"} | metadata))
+    write_atomically(path, save(tensors, {"format": "pt", SUM: checksum(tensors)} | metadata))
 
 
 def cast_weights(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:

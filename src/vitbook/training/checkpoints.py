@@ -10,6 +10,9 @@ from torch.optim import Optimizer
 
 from vitbook.files import CHECKPOINT
 from vitbook.layers.encoder import name_today
+from vitbook.models.foreign import SUM, checksum, require_whole
+
+SUMS = {SUM: "model.", "crc32 of the optimizer": "optimizer."}
 
 
 def pack(model: nn.Module, optimizer: Optimizer, notes: dict) -> bytes:
@@ -24,7 +27,12 @@ def pack(model: nn.Module, optimizer: Optimizer, notes: dict) -> bytes:
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    return save(tensors, {"format": CHECKPOINT, "notes": json.dumps(notes)})
+    sums = {word: checksum(_below(start, tensors)) for word, start in SUMS.items()}
+    return save(tensors, {"format": CHECKPOINT, "notes": json.dumps(notes)} | sums)
+
+
+def _below(start: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(start): x for name, x in tensors.items() if name.startswith(start)}
 
 
 def unpack(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict]:
@@ -42,6 +50,8 @@ def unpack(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict]:
             f"{path} is a safetensors file but not a checkpoint of this program, which has the "
             f"format {CHECKPOINT!r}; its metadata says {metadata.get('format')!r}"
         )
+    for word, start in SUMS.items():
+        require_whole(_below(start, tensors), metadata.get(word), path)
     return tensors, json.loads(metadata["notes"])
 
 
@@ -51,11 +61,7 @@ def restore(tensors: dict[str, Tensor], path: Path, model: nn.Module, optimizer:
     Raises:
         ValueError: The weights are not those of such a model; the message names the first one.
     """
-    found = {
-        name_today(n.removeprefix("model.")): t
-        for n, t in tensors.items()
-        if n.startswith("model.")
-    }
+    found = {name_today(name): x for name, x in _below("model.", tensors).items()}
     wanted = model.state_dict()
     for name in sorted(found.keys() | wanted.keys()):
         there = tuple(found[name].shape) if name in found else "nothing"
@@ -67,9 +73,8 @@ def restore(tensors: dict[str, Tensor], path: Path, model: nn.Module, optimizer:
             )
     model.load_state_dict(found)
     state: dict[int, dict[str, Tensor]] = {}
-    for name, value in tensors.items():
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".", 2)
-            state.setdefault(int(number), {})[key] = value
+    for name, value in _below("optimizer.", tensors).items():
+        number, key = name.split(".", 1)
+        state.setdefault(int(number), {})[key] = value
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})

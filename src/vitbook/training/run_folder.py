@@ -26,6 +26,7 @@ CHUNK = 64  # images that are looked at together
 COLUMNS: tuple[str, ...] = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
 NO_ROW = (ValueError, TypeError, KeyError, csv.Error)  # of a line that was cut or overwritten
 COLUMNS += ("val_loss", "val_accuracy")
+HELD = "{} already holds a run; go on with resume=True or choose another folder"
 
 
 class RunFolder:
@@ -58,13 +59,22 @@ class RunFolder:
             self.path / "checkpoint.safetensors",
             self.path / "metrics.csv",
         )
+        self._claimed = False
 
     def require_free(self) -> None:
         """Refuse a folder that holds a run, unless it is resumed."""
         if not self.resume and (self.checkpoint.exists() or self.metrics.exists()):
-            raise ValueError(
-                f"{self.path} already holds a run; go on with resume=True or choose another folder"
-            )
+            raise ValueError(HELD.format(self.path))
+
+    def claim(self) -> None:
+        """Make a free folder this run's; of two that begin at once one is refused."""
+        self.require_free()
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.metrics.touch(exist_ok=False)
+        except FileExistsError:
+            raise ValueError(HELD.format(self.path)) from None
+        self._claimed = True
 
     def start(
         self,
@@ -85,7 +95,9 @@ class RunFolder:
         )
         data = None
         if processes.rank() == 0:
-            self.require_free()
+            if not self.resume and not self._claimed:
+                self.claim()
+            self._claimed = False  # a second start is another run
             self.path.mkdir(parents=True, exist_ok=True)
             for half_written in self.path.glob(".*.tmp"):  # by a process that was killed
                 half_written.unlink()
@@ -105,16 +117,23 @@ class RunFolder:
         writer.writeheader()
         writer.writerows(rows)
         write_atomically(self.metrics, text.getvalue().encode())  # rows after the checkpoint go
+        self._size = self.metrics.stat().st_size
         return rows, step, seconds
 
     def append(self, rows: list[dict]) -> None:
         """Add rows to metrics.csv; they are on the disk on return."""
         if processes.rank() != 0:
             return
+        if self.metrics.stat().st_size != self._size:
+            raise ValueError(
+                f"{self.metrics} is written by another process, too, which goes on with the run; "
+                "this one stops"
+            )
         with open(self.metrics, "a", newline="", encoding="utf-8") as file:
             csv.DictWriter(file, COLUMNS, lineterminator="\n").writerows(rows)
             file.flush()
             os.fsync(file.fileno())
+            self._size = file.tell()
 
     def save(self, step: int, seconds: float) -> None:
         """Write the checkpoint of ``step`` steps; the one before stays until this one is whole."""
