@@ -7,6 +7,7 @@ structure would pass.
 import copy
 import math
 import warnings
+from collections import OrderedDict
 from functools import partial
 
 import pytest
@@ -471,6 +472,16 @@ def test_what_seems_to_attend_and_cannot_be_read_is_warned_of_and_refused():
     assert attention_maps(model, TOKENS, layers=["layers.0"]).shape == (1, B, 1, 7, 7)
     with pytest.raises(ValueError, match=r"match some of 'layers.0', 'layers.1'; got 'blocks.\*'"):
         attention_maps(model, TOKENS, layers="blocks.*")
+    with pytest.raises(ValueError, match=r"must each match some of 'layers.0'.*'layers.7'"):
+        attention_maps(model, TOKENS, layers=["layers.0", "layers.7"])
+
+
+def test_a_name_that_is_asked_for_and_showed_nothing_is_not_left_out():
+    attn, other = Own(), nn.Sequential(nn.Linear(32, 32))
+    model = Layers(*(nn.Sequential(OrderedDict(attn=layer)) for layer in (attn, other)))
+    assert len(attention_maps(model, TOKENS, layers="layers.0.attn")) == 1
+    with pytest.warns(UserWarning, match="names 'layers.1.attn', too: no attention was seen"):
+        attention_maps(model, TOKENS, layers="layers.*.attn")
 
 
 def test_shared_layers_have_a_map_for_each_time_they_run():

@@ -126,9 +126,14 @@ def attention_maps(
         ValueError: Not all layers that attend gave a map of all tokens with the same shape; the
             weights are not those that are multiplied with the values; something else moves tokens;
             or a second run gives other tokens. The layers are named, and what would help.
+
+    Warns:
+        UserWarning: A pattern of ``layers`` fits a module, too, that ran and showed no attention.
     """
     watch = watch_images(model, images, verify)
     maps = stacked(model, watch, images, layers)
+    if left := _left_out(watch, layers):
+        warnings.warn(f"{layers!r} names {listed(left)}, too: no attention was seen", stacklevel=2)
     if verify:
         _require_whole(model, watch, images, maps, everything=layers is None)
     elif images.ndim > 3 and len(images) == next(iter(maps.values())).shape[-1] > 1:
@@ -311,9 +316,10 @@ def stacked(
             f"layers must hold names of layers, or patterns of them, as text, got {layers!r}; seen "
             f"were {listed(list(seen))}"
         )
-    names = [n for n in seen if any(n == x or fnmatchcase(n, x) for x in wanted)]
-    if not names:
-        raise ValueError(f"layers must match some of {listed(list(seen))}; got {layers!r}")
+    fits = {x: [name for name in seen if name == x or fnmatchcase(name, x)] for x in wanted}
+    if not fits or [x for x, names in fits.items() if not names]:
+        raise ValueError(f"layers must each match some of {listed(list(seen))}; got {layers!r}")
+    names = [name for name in seen if any(name in those for those in fits.values())]
     doubts: dict[str, str] = {}
     kinds: dict[tuple[int, ...], list[str]] = {}  # shape -> the layers that have it
     for name in names:
@@ -333,6 +339,18 @@ def stacked(
             f"{_choice(model, watch, images, kinds)}"
         )
     return {name: watch.maps[name] for name in names}
+
+
+def _left_out(watch: Watch, layers: str | Sequence[str] | None) -> list[str]:
+    """The modules called as the layers that a pattern is for, which ran and showed nothing."""
+    seen = {name for name, _ in watch.shown.values()}
+    ran = [name for name in watch.ran if name not in seen]
+    return [
+        name
+        for pattern in ([layers] if isinstance(layers, str) else layers or [])
+        for name in ran
+        if name.rpartition(".")[2] == pattern.rpartition(".")[2] and fnmatchcase(name, pattern)
+    ]
 
 
 def _misfit(weights: Tensor, images: Tensor) -> str:
