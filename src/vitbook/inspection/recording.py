@@ -38,6 +38,12 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     numbers stay the same, bit for bit, and the model is not touched. A compiled model runs
     uncompiled inside the block.
 
+    A layer with as many heads as tokens runs twice more, alone, one token disturbed: so it is seen
+    which axis is that of the queries. One that has a method ``attention_weights``, and was not seen
+    to multiply by these weights, runs more often, on tokens of three kinds in many orders: what it
+    gives has to be the sums of something of each kind, weighted by what it says. Then it is not
+    tested which of its heads is which, and how large each is.
+
     Args:
         model: Any module. It, or parts of it, are called by you, once, inside the block.
         verify: Whether the weights are multiplied with the values, for the first image in every
@@ -96,14 +102,11 @@ def attention_maps(
 
     Not tested: what a function does to patches before a module gives them, to tokens where no
     module gives or takes them any more, which is pooling, or to tokens of before the first layer
-    that are added behind it; what makes the weights themselves, from
-    queries and keys; whether a block uses what its layer gives; less than half of a head, or values
-    that were scaled or are added; two streams of as many tokens, one after the other, that do not
-    ask each other; what moves tokens by less than rounding; and of more than 8 images, those that
-    are treated in another way, or see each other in one half alone. A layer
-    that says weights, and was not seen to multiply by them, runs alone, on tokens of three kinds
-    in many orders: what it gives has to be sums of something of each kind, weighted by what it
-    says. Then it is not tested which of its heads is which, and how large each is.
+    that are added behind it; what makes the weights themselves, from queries and keys; whether a
+    block uses what its layer gives; less than half of a head, or values that were scaled or are
+    added; two streams of as many tokens, one after the other, that do not ask each other; what
+    moves tokens by less than rounding; and of more than 8 images, those that are treated in another
+    way, or see each other in one half alone.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
