@@ -97,8 +97,8 @@ def attention_maps(
     of its product, unless a projection has zero columns there. Of any two tokens it is seen whether
     one moves the other; in another image that runs alone, whether half of its tokens move the
     others. Patches that a module gives are disturbed, too: each token is given one, up to as many
-    as were added. Where half of the image is noise, queries and keys of the same tokens have to
-    move, in all heads.
+    as were added. Where half of an image of noise is another, a token that moved has to rank the
+    others anew, and one that did not has to rank them as before, in all heads.
 
     Not tested: what a function does to patches before a module gives them, to tokens where no
     module gives or takes them any more, which is pooling, or to tokens of before the first layer
