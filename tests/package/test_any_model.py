@@ -528,6 +528,33 @@ def test_other_models_in_the_block_are_not_recorded():
     assert list(maps) == ["layers.0"]
 
 
+def test_a_softmax_that_is_taken_once_more_to_be_looked_at_is_no_other_attention():
+    def logs(q, k, v):
+        logged.append((-scores(q, k).softmax(-1).log()).mean())
+        return F.scaled_dot_product_attention(q, k, v)
+
+    logged = []
+    model = Layers(Own(logs), Own())
+    assert_close(attention_maps(model, TOKENS), attention_maps(model, TOKENS, verify=False))
+    model = Layers(Own(lambda q, k, v: logs(q, k, v) + (2 * scores(q, k)).softmax(-1)[..., :1]))
+    with pytest.raises(ValueError, match="it changes its softmax"):
+        attention_maps(model, TOKENS)
+
+
+def test_queries_of_fewer_tokens_are_counted_where_there_are_no_heads():
+    class Merger(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.queries = nn.Parameter(torch.randn(3, 32))
+
+        def forward(self, x):
+            return (self.queries @ x.mT).softmax(-1) @ x
+
+    for count in (1, 2):
+        with pytest.raises(ValueError, match="3 queries ask 7 keys"):
+            attention_maps(Layers(Own(), Merger()), TOKENS[:count])
+
+
 def test_a_forward_that_goes_another_way_than_attention_weights_is_watched_instead():
     sizes = {"embed_dim": 32, "num_heads": 4}
     window = WindowAttention(grid=(2, 4), window=2, num_prefix=0, **sizes)

@@ -1136,6 +1136,33 @@ def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(for
         find_num_prefix(model, images)
 
 
+class Lines(nn.Module):
+    """Blocks of a grid (B, H, W, D), by a function and a norm that stands behind it."""
+
+    def __init__(self, width, function=lambda x: x):
+        super().__init__()
+        self.patches, self.function = nn.Conv2d(3, width, P, P), function
+        self.layers = nn.ModuleList(Line(width, 3 * width) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+
+    def forward(self, images):
+        x = self.patches(images).permute(0, 2, 3, 1)
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = norm(self.function(x + layer(x)))
+        return x
+
+
+class Line(nn.Linear):
+    def forward(self, x):
+        q, k, v = super().forward(x).flatten(1, 2).chunk(3, -1)
+        return attend(q[:, None], k[:, None], v[:, None]).view_as(x)
+
+
+@pytest.mark.parametrize("width", [24, SIZE[1]])
+def test_a_grid_is_no_window_of_an_image_that_is_as_wide_as_its_tokens(width):
+    assert len(attention_maps(Lines(width).eval(), torch.randn(1, 3, *SIZE))) == 2
+
+
 SCORES = {
     "a product": lambda q, k: q @ k.mT,
     "a product, and another behind it": lambda q, k: q @ k.mT @ torch.eye(N),

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.again import Run
+from vitbook.inspection.again import THROWN, Run
 from vitbook.inspection.mixing import UNTOLD, drawn, mixers, moved_once
 from vitbook.inspection.recorder import Watch, blocks_of, names_of
 
@@ -227,9 +227,9 @@ def _require_whole(
                 f"model ({kind}) cannot be asked what its maps leave out: {why}; verify=False does "
                 "not ask"
             )
-        raise ValueError(
-            f"model ({kind}) mixes tokens by more than its maps: {why}{advice if apart else ''}"
-        )
+        less = set(mixing.values()) == {THROWN}
+        how = "uses less than its maps" if less else "mixes tokens by more than its maps"
+        raise ValueError(f"model ({kind}) {how}: {why}{advice if apart else ''}")
 
 
 def _axis_of_images(model: nn.Module, images: Tensor, B: int) -> int:
@@ -364,20 +364,20 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
     count = "one image or the" if images.ndim == 3 else "the"  # perhaps (C, H, W)
-    if weights.ndim == 3:
+    if weights.ndim == 3 and shape[1] == shape[2]:
         if len(images) == 1 and images.ndim > 3:
             return f"heads, and perhaps windows or groups, share an axis of {shape}"
         return (
             f"images and heads share an axis of {shape}: one image at a time can be read, if "
             "no windows share it, too"
         )
-    if weights.ndim != 4 or shape[0] not in batch:
+    if weights.ndim not in (3, 4) or shape[0] not in batch:
         return (
             f"it attends within windows or groups, {shape}, or gives maps whose first axis is not "
             f"that of {count} {len(images)} images (perhaps of one image alone)"
         )
-    if shape[2] != shape[3]:
-        return f"{shape[2]} queries ask {shape[3]} keys (a pooling head, other or fewer keys)"
+    if shape[-2] != shape[-1]:
+        return f"{shape[-2]} queries ask {shape[-1]} keys (a pooling head, other or fewer keys)"
     return ""
 
 
