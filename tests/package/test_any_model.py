@@ -7,6 +7,7 @@ structure would pass.
 import copy
 import math
 import warnings
+from collections import OrderedDict
 from functools import partial
 
 import pytest
@@ -471,6 +472,16 @@ def test_what_seems_to_attend_and_cannot_be_read_is_warned_of_and_refused():
     assert attention_maps(model, TOKENS, layers=["layers.0"]).shape == (1, B, 1, 7, 7)
     with pytest.raises(ValueError, match=r"match some of 'layers.0', 'layers.1'; got 'blocks.\*'"):
         attention_maps(model, TOKENS, layers="blocks.*")
+    with pytest.raises(ValueError, match=r"must each match some of 'layers.0'.*'layers.7'"):
+        attention_maps(model, TOKENS, layers=["layers.0", "layers.7"])
+
+
+def test_a_name_that_is_asked_for_and_showed_nothing_is_not_left_out():
+    attn, other = Own(), nn.Sequential(nn.Linear(32, 32))
+    model = Layers(*(nn.Sequential(OrderedDict(attn=layer)) for layer in (attn, other)))
+    assert len(attention_maps(model, TOKENS, layers="layers.0.attn")) == 1
+    with pytest.warns(UserWarning, match="names 'layers.1.attn', too: no attention was seen"):
+        attention_maps(model, TOKENS, layers="layers.*.attn")
 
 
 def test_shared_layers_have_a_map_for_each_time_they_run():
@@ -515,6 +526,33 @@ def test_other_models_in_the_block_are_not_recorded():
         other(TOKENS)
         model(TOKENS)
     assert list(maps) == ["layers.0"]
+
+
+def test_a_softmax_that_is_taken_once_more_to_be_looked_at_is_no_other_attention():
+    def logs(q, k, v):
+        logged.append((-scores(q, k).softmax(-1).log()).mean())
+        return F.scaled_dot_product_attention(q, k, v)
+
+    logged = []
+    model = Layers(Own(logs), Own())
+    assert_close(attention_maps(model, TOKENS), attention_maps(model, TOKENS, verify=False))
+    model = Layers(Own(lambda q, k, v: logs(q, k, v) + (2 * scores(q, k)).softmax(-1)[..., :1]))
+    with pytest.raises(ValueError, match="it changes its softmax"):
+        attention_maps(model, TOKENS)
+
+
+def test_queries_of_fewer_tokens_are_counted_where_there_are_no_heads():
+    class Merger(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.queries = nn.Parameter(torch.randn(3, 32))
+
+        def forward(self, x):
+            return (self.queries @ x.mT).softmax(-1) @ x
+
+    for count in (1, 2):
+        with pytest.raises(ValueError, match="3 queries ask 7 keys"):
+            attention_maps(Layers(Own(), Merger()), TOKENS[:count])
 
 
 def test_a_forward_that_goes_another_way_than_attention_weights_is_watched_instead():

@@ -1136,6 +1136,87 @@ def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(for
         find_num_prefix(model, images)
 
 
+class Lines(nn.Module):
+    """Blocks of a grid (B, H, W, D), by a function and a norm that stands behind it."""
+
+    def __init__(self, width, function=lambda x: x):
+        super().__init__()
+        self.patches, self.function = nn.Conv2d(3, width, P, P), function
+        self.layers = nn.ModuleList(Line(width, 3 * width) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+
+    def forward(self, images):
+        x = self.patches(images).permute(0, 2, 3, 1)
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = norm(self.function(x + layer(x)))
+        return x
+
+
+class Line(nn.Linear):
+    def forward(self, x):
+        q, k, v = super().forward(x).flatten(1, 2).chunk(3, -1)
+        return attend(q[:, None], k[:, None], v[:, None]).view_as(x)
+
+
+@pytest.mark.parametrize("width", [24, SIZE[1]])
+def test_a_grid_is_no_window_of_an_image_that_is_as_wide_as_its_tokens(width):
+    assert len(attention_maps(Lines(width).eval(), torch.randn(1, 3, *SIZE))) == 2
+
+
+SCORES = {
+    "a product": lambda q, k: q @ k.mT,
+    "a product, and another behind it": lambda q, k: q @ k.mT @ torch.eye(N),
+    "einsum": lambda q, k: torch.einsum("...id, ...jd -> ...ij", q, k),
+    "distances": lambda q, k: -(torch.cdist(q, k) ** 2),
+    "a sum of products": lambda q, k: (q[..., None, :] * k[..., None, :, :]).sum(-1),
+    "a sum": lambda q, k: (q[..., None, :] + k[..., None, :, :]).tanh().sum(-1),
+    "baddbmm": lambda q, k: torch.baddbmm(
+        torch.zeros(len(q) * H, N, N), q.flatten(0, 1), k.flatten(0, 1).mT
+    ).unflatten(0, (len(q), H)),
+}
+QUERIES = {
+    "tokens": lambda model, x: x,
+    "latents": lambda model, x: model.pos.expand_as(x),
+    "another view": lambda model, x: x.unflatten(1, (3, 4)).flip(2).flatten(1, 2),
+    "the mean of all": lambda model, x: x.mean(1, keepdim=True) + model.pos,
+}
+
+
+class Scores(Root):
+    """Two layers whose queries are somebody's, and whose scores are made in some way."""
+
+    def __init__(self, scores, queries):
+        super().__init__(None)
+        self.scores, self.queries = scores, queries
+        self.layers = nn.ModuleList(Scored(D, 3 * D) for _ in range(2))
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        for layer in self.layers:
+            x = F.layer_norm(x + layer(x, self.queries(self, x), self.scores), (D,))
+        return x
+
+
+class Scored(nn.Linear):
+    def forward(self, x, asking, scores):
+        q, k, v = (
+            F.linear(y, weight).unflatten(-1, (H, D // H)).transpose(1, 2)
+            for y, weight in zip((asking, x, x), self.weight.chunk(3), strict=True)
+        )
+        return (scores(q / D**0.5, k).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
+@pytest.mark.parametrize("who", QUERIES)
+def test_who_asks_is_seen_whatever_makes_the_scores(who, scores):
+    model, images = Scores(scores, QUERIES[who]).eval(), torch.randn(B, 3, *SIZE)
+    if who == "tokens":
+        assert attention_maps(model, images).shape == (2, B, H, N, N)
+    else:
+        with pytest.raises(ValueError, match="has queries that are not the tokens that it takes"):
+            attention_maps(model, images)
+
+
 class Windows(nn.Module):
     """Attention along the rows of a grid, or of heads, in the model's own forward."""
 

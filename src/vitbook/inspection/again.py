@@ -160,7 +160,9 @@ class Run(Watch):
         with UNWATCHED():
             out = self._row_by_row(_first(rest[-1] if given is None else given), name)
             if out is not None and out.is_floating_point() and not self._are_weights(name, out):
-                self._give((name, "gave", place[2]), out, x)
+                # a norm hands on what moved before it, in the block round it
+                by = self._calls[-1].name if _of_each(module) and self._calls else name
+                self._give((name, "gave", place[2]), by, out, x)
         return given
 
     def _are_weights(self, name: str, out: Tensor) -> bool:
@@ -168,7 +170,7 @@ class Run(Watch):
         around = self._calls[-1].softmaxes if self._calls else []
         return any(name in x.givers and as_used(out, x.weights) for x in around)
 
-    def _give(self, place: Place, out: Tensor, x: Tensor | None) -> None:
+    def _give(self, place: Place, layer: str, out: Tensor, x: Tensor | None) -> None:
         """Tokens that a module gave: in the form of those that it was given, or of one image."""
         if x is None:
             out = out.reshape([size for size in out.shape if size != 1])
@@ -176,7 +178,7 @@ class Run(Watch):
         else:
             axis = self._axis(x) if out.ndim == 3 and out.shape[:2] == x.shape[:2] else None
         if axis is not None:
-            self._pass(place, place[0], MOVES, out, axis)
+            self._pass(place, layer, MOVES, out, axis)
 
     def _make(self, place: Place, out: Tensor) -> Tensor | None:
         """Keep patches, or tokens, that a module gave, of grids the last one alone."""
@@ -452,7 +454,7 @@ def _tokens(call: Call, outer: Tensor | None) -> Tensor | None:
     x, module = call.x, call.module
     if x is None or x.ndim != 3 or not x.is_floating_point():
         return None
-    if isinstance(module, NORMS) and len(module.normalized_shape) == 1:
+    if _of_each(module):
         return None if outer is not None and outer.ndim == 3 else x  # of each token alone
     if x.shape[1] != x.shape[2]:
         return x
@@ -461,6 +463,11 @@ def _tokens(call: Call, outer: Tensor | None) -> Tensor | None:
     narrow = outer is not None and outer.ndim == 3 and outer.shape[2] != x.shape[2]
     blocks = any(isinstance(part, nn.Linear) for part in module.modules())
     return x if blocks or not narrow else None  # scores; what is round them is watched
+
+
+def _of_each(module: nn.Module) -> bool:
+    """Is it a norm of each token alone?"""
+    return isinstance(module, NORMS) and len(module.normalized_shape) == 1
 
 
 def _copy(out: Any) -> Any:

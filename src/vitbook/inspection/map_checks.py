@@ -51,7 +51,8 @@ def padded(weights: Tensor, x: Tensor, outer: Tensor | None) -> str:
     if outer is None or x.ndim != 4 or outer.ndim != 4 or x.shape[-1] != outer.shape[-1]:
         return ""
     (H, W), (h, w) = outer.shape[1:3], x.shape[1:3]
-    if (h, w) == (H, W) or weights.shape[-2] != h * w:
+    image = len(x) == len(outer) and (h - H) * (w - W) <= 0  # (B, C, H, W), as wide as tokens are
+    if (h, w) == (H, W) or weights.shape[-2] != h * w or image:
         return ""
     return f"it attends within windows of {h} x {w}, of a grid of {H} x {W}"
 

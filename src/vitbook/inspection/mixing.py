@@ -36,7 +36,10 @@ SOME = 0.1  # of the tokens
 STILL = 1e-5  # how far a token may move, against those that were disturbed
 RANDOM = "gives something else when it runs again and nothing is disturbed"
 NAN = "gives numbers that are none (nan or inf) where its tokens are disturbed"
-SOMETIMES = "shows its map in some runs on the same image, and not in all"
+SOMETIMES = (
+    "shows its map in some runs on the same image, its tokens disturbed, and not in all: it may "
+    "change what is large"
+)
 UNTOLD = {RANDOM, NAN, SOMETIMES}  # with these, nobody can tell what mixes
 
 

@@ -478,7 +478,12 @@ class Watch(TorchFunctionMode):
 
     def _judge(self, call: Call, inputs: list[Any]) -> None:
         """Hold what a layer's call has shown against the tokens that it was given."""
-        softmaxes = [softmax for softmax in call.softmaxes if not softmax.used]
+        maps = [self.maps[label] for label, _ in call.seen]
+        softmaxes = [  # a map that is taken once more, to be looked at, is no other
+            softmax
+            for softmax in call.softmaxes
+            if not (softmax.used or any(is_close(x, softmax.weights) for x in maps))
+        ]
         given = [
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
         ]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.again import Run
+from vitbook.inspection.again import THROWN, Run
 from vitbook.inspection.mixing import UNTOLD, drawn, mixers, moved_once
 from vitbook.inspection.recorder import Watch, blocks_of, names_of
 
@@ -37,6 +37,12 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     those of the two functions are float32 also in half precision. Logits, gradients and random
     numbers stay the same, bit for bit, and the model is not touched. A compiled model runs
     uncompiled inside the block.
+
+    A layer with as many heads as tokens runs twice more, alone, one token disturbed: so it is seen
+    which axis is that of the queries. One that has a method ``attention_weights``, and was not seen
+    to multiply by these weights, runs more often, on tokens of three kinds in many orders: what it
+    gives has to be the sums of something of each kind, weighted by what it says. Then it is not
+    tested which of its heads is which, and how large each is.
 
     Args:
         model: Any module. It, or parts of it, are called by you, once, inside the block.
@@ -91,19 +97,16 @@ def attention_maps(
     of its product, unless a projection has zero columns there. Of any two tokens it is seen whether
     one moves the other; in another image that runs alone, whether half of its tokens move the
     others. Patches that a module gives are disturbed, too: each token is given one, up to as many
-    as were added. Where half of the image is noise, queries and keys of the same tokens have to
-    move, in all heads.
+    as were added. Where half of an image of noise is another, a token that moved has to rank the
+    others anew, and one that did not has to rank them as before, in all heads.
 
     Not tested: what a function does to patches before a module gives them, to tokens where no
     module gives or takes them any more, which is pooling, or to tokens of before the first layer
-    that are added behind it; what makes the weights themselves, from
-    queries and keys; whether a block uses what its layer gives; less than half of a head, or values
-    that were scaled or are added; two streams of as many tokens, one after the other, that do not
-    ask each other; what moves tokens by less than rounding; and of more than 8 images, those that
-    are treated in another way, or see each other in one half alone. A layer
-    that says weights, and was not seen to multiply by them, runs alone, on tokens of three kinds
-    in many orders: what it gives has to be sums of something of each kind, weighted by what it
-    says. Then it is not tested which of its heads is which, and how large each is.
+    that are added behind it; what makes the weights themselves, from queries and keys; whether a
+    block uses what its layer gives; less than half of a head, or values that were scaled or are
+    added; two streams of as many tokens, one after the other, that do not ask each other; what
+    moves tokens by less than rounding; and of more than 8 images, those that are treated in another
+    way, or see each other in one half alone.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -126,9 +129,14 @@ def attention_maps(
         ValueError: Not all layers that attend gave a map of all tokens with the same shape; the
             weights are not those that are multiplied with the values; something else moves tokens;
             or a second run gives other tokens. The layers are named, and what would help.
+
+    Warns:
+        UserWarning: A pattern of ``layers`` fits a module, too, that ran and showed no attention.
     """
     watch = watch_images(model, images, verify)
     maps = stacked(model, watch, images, layers)
+    if left := _left_out(watch, layers):
+        warnings.warn(f"{layers!r} names {listed(left)}, too: no attention was seen", stacklevel=2)
     if verify:
         _require_whole(model, watch, images, maps, everything=layers is None)
     elif images.ndim > 3 and len(images) == next(iter(maps.values())).shape[-1] > 1:
@@ -219,9 +227,9 @@ def _require_whole(
                 f"model ({kind}) cannot be asked what its maps leave out: {why}; verify=False does "
                 "not ask"
             )
-        raise ValueError(
-            f"model ({kind}) mixes tokens by more than its maps: {why}{advice if apart else ''}"
-        )
+        less = set(mixing.values()) == {THROWN}
+        how = "uses less than its maps" if less else "mixes tokens by more than its maps"
+        raise ValueError(f"model ({kind}) {how}: {why}{advice if apart else ''}")
 
 
 def _axis_of_images(model: nn.Module, images: Tensor, B: int) -> int:
@@ -311,9 +319,10 @@ def stacked(
             f"layers must hold names of layers, or patterns of them, as text, got {layers!r}; seen "
             f"were {listed(list(seen))}"
         )
-    names = [n for n in seen if any(n == x or fnmatchcase(n, x) for x in wanted)]
-    if not names:
-        raise ValueError(f"layers must match some of {listed(list(seen))}; got {layers!r}")
+    fits = {x: [name for name in seen if name == x or fnmatchcase(name, x)] for x in wanted}
+    if not fits or [x for x, names in fits.items() if not names]:
+        raise ValueError(f"layers must each match some of {listed(list(seen))}; got {layers!r}")
+    names = [name for name in seen if any(name in those for those in fits.values())]
     doubts: dict[str, str] = {}
     kinds: dict[tuple[int, ...], list[str]] = {}  # shape -> the layers that have it
     for name in names:
@@ -335,6 +344,18 @@ def stacked(
     return {name: watch.maps[name] for name in names}
 
 
+def _left_out(watch: Watch, layers: str | Sequence[str] | None) -> list[str]:
+    """The modules called as the layers that a pattern is for, which ran and showed nothing."""
+    seen = {name for name, _ in watch.shown.values()}
+    ran = [name for name in watch.ran if name not in seen]
+    return [
+        name
+        for pattern in ([layers] if isinstance(layers, str) else layers or [])
+        for name in ran
+        if name.rpartition(".")[2] == pattern.rpartition(".")[2] and fnmatchcase(name, pattern)
+    ]
+
+
 def _misfit(weights: Tensor, images: Tensor) -> str:
     """Why a layer's map is not (B, h, N, N), or nothing."""
     shape = tuple(weights.shape)
@@ -343,20 +364,20 @@ def _misfit(weights: Tensor, images: Tensor) -> str:
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
     count = "one image or the" if images.ndim == 3 else "the"  # perhaps (C, H, W)
-    if weights.ndim == 3:
+    if weights.ndim == 3 and shape[1] == shape[2]:
         if len(images) == 1 and images.ndim > 3:
             return f"heads, and perhaps windows or groups, share an axis of {shape}"
         return (
             f"images and heads share an axis of {shape}: one image at a time can be read, if "
             "no windows share it, too"
         )
-    if weights.ndim != 4 or shape[0] not in batch:
+    if weights.ndim not in (3, 4) or shape[0] not in batch:
         return (
             f"it attends within windows or groups, {shape}, or gives maps whose first axis is not "
             f"that of {count} {len(images)} images (perhaps of one image alone)"
         )
-    if shape[2] != shape[3]:
-        return f"{shape[2]} queries ask {shape[3]} keys (a pooling head, other or fewer keys)"
+    if shape[-2] != shape[-1]:
+        return f"{shape[-2]} queries ask {shape[-1]} keys (a pooling head, other or fewer keys)"
     return ""
 
 
