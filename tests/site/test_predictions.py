@@ -461,6 +461,19 @@ def test_a_plot_that_waits_for_a_guess_is_its_own_axes_until_then(open_page, vie
     assert seen_of(page, theme) == [False, True]
 
 
+WAITS = """boxes => boxes.filter(box => box.offsetHeight > 0).map(box => [
+    [box, '::before'], [box.querySelector('.figure-axes'), '::after'],
+    [box.querySelector('caption'), '::after'],
+].filter(([e, part]) => e && getComputedStyle(e, part).content === '"your guess first"').length)"""
+
+
+@pytest.mark.parametrize("chapter", ["attention/qk_merge.html", "attention/many_heads.html"])
+def test_each_output_that_waits_for_a_guess_says_so_once(open_page, chapter):
+    outputs = open_page(chapter).locator(".predict:not(.is-open) > .ask-output")
+    said = outputs.evaluate_all(WAITS)
+    assert said and set(said) == {1}
+
+
 def test_without_a_script_no_plot_waits(open_page):
     page = open_page(AXES_OF[0], java_script_enabled=False)
     assert seen_of(page, "light") == [False, True]
