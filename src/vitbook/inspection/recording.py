@@ -47,7 +47,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     Args:
         model: Any module. It, or parts of it, are called by you, once, inside the block.
         verify: Whether the weights are multiplied with the values, for the first image in every
-            head and call, and compared with what the layer got. Without it nothing is compared.
+            head and call, and compared with what the layer got: equal to 0.35 % of the largest
+            number in float32, to 10 % in half precision. Without it nothing is compared.
 
     Yields:
         A dict, filled while the model runs, layer name -> weights (B, h, N_q, N_k), detached, in
