@@ -424,11 +424,11 @@ def test_what_fails_in_a_cell_is_told_each_time_and_costs_only_the_cell(
 def test_a_failure_is_printed_when_it_happens_and_who_asks_gets_a_line_for_each_cell(
     repository, capfd
 ):
-    write(repository / "book/one.md", page("One", "assert 1 > 2"))
+    write(repository / "book/part/two.md", page("Two", "assert 1 > 2"))  # which runs first
     execute(repository, repository / "_build", [], jobs=1, timeout=60, verbose=True)
     lines = capfd.readouterr().out.splitlines()
-    (failed,) = (at for at, line in enumerate(lines) if "FAILED book/one.md, line 11" in line)
-    (last,) = (at for at, line in enumerate(lines) if "part/two  cell 1/1" in line)
+    (failed,) = (at for at, line in enumerate(lines) if "FAILED book/part/two.md, line 11" in line)
+    (last,) = (at for at, line in enumerate(lines) if "one  cell 1" in line)
     assert failed < last
 
 
