@@ -53,6 +53,7 @@ DROPOUT = {F.dropout, torch.dropout, F.alpha_dropout, torch.dropout_}
 NATIVE = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 ATTENDS = re.compile(r"(?i:att(entio)?n|mh[sc]?a|multi_?head)|[A-Z][SL]A$")  # names of classes
 PLAIN = {nn.Linear, nn.Dropout, nn.Identity, nn.GELU}  # what they do to each token is known
+USUAL = {nn.Parameter, type(None)}
 UNKNOWN = (
     "no function that it calls is known to attend (one that was wrapped, runs in a thread, or is "
     "given one image and head at a time, is not seen)"
@@ -76,7 +77,7 @@ class Softmax:
     doubted: bool = False  # of as many keys as the first giver has tokens
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
     """A module of the model that is running."""
 
@@ -127,11 +128,8 @@ class Watch(TorchFunctionMode):
         self.untested: list[str] = []
         self.gave: dict[tuple[str, int], tuple[Tensor, int]] = {}
         self.ran: dict[str, nn.Module] = {}
-        self.modules = {  # without what torch.compile puts round a module
-            name.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix("."): module
-            for module, name in names_of(model).items()
-        }
-        self._names = {id(module): name for name, module in self.modules.items()}
+        self.names = names_of(model)
+        self.modules = {name: module for module, name in self.names.items()}
         self._calls: list[Call] = []  # the innermost comes last
         self._passes = 0  # calls from outside
         self._pass_of: dict[str, int] = {}
@@ -166,24 +164,22 @@ class Watch(TorchFunctionMode):
     def _enter(self, module: nn.Module, args: tuple) -> None:
         norm = self.rough and isinstance(module, nn.LayerNorm)
         if self._calls and (norm or type(module) in PLAIN):
-            if self.rough and not (self._unwatched or self._softmaxes or self._owned):
-                self._hide(module)
+            hide = self.rough and not (self._unwatched or self._softmaxes or self._owned)
+            # what it calls need not be seen, if its tensors are no kind of their own
+            if hide and type(module._parameters.get("weight")) in USUAL:
+                self._unwatched = module, torch._C.DisableTorchFunction()
+                self._unwatched[1].__enter__()
             return
-        name = self._names.get(id(module))
+        name = self.names.get(module)
         if name is None or self._away or _runs_backwards():
             return
         self._passes += not self._calls
         self.ran[name] = module
         x = args[0] if args and isinstance(args[0], Tensor) else None
         own = says_weights(module) and not (x is not None and x.ndim == 4 and is_model(module))
-        self._calls.append(Call(name, module, own, may_be_native(module), x, args))
+        native = not self.rough and may_be_native(module)
+        self._calls.append(Call(name, module, own, native, x, args))
         self._owned += own
-
-    def _hide(self, module: nn.Module) -> None:
-        """What a plain module calls need not be seen, if its tensors are no kind of their own."""
-        if type(module._parameters.get("weight")) in (nn.Parameter, type(None)):
-            self._unwatched = module, torch._C.DisableTorchFunction()
-            self._unwatched[1].__enter__()
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         if self._unwatched and self._unwatched[0] is module:
@@ -208,7 +204,7 @@ class Watch(TorchFunctionMode):
                 with torch._C.DisableTorchFunction():
                     self._hand_on(call, out)
                     self._judge(call, [*args, *kwargs.values()])
-            if call.native and not self.rough and not any(c.native for c in self._calls):
+            if call.native and not any(c.native for c in self._calls):
                 # what it gives when no mode watches: from its native kernel, the last bit too
                 with torch._C.DisableTorchFunction():
                     return module.forward(*args, **kwargs)
@@ -452,9 +448,10 @@ class Watch(TorchFunctionMode):
 
     def _layer(self) -> Call:
         """The layer that attends: the innermost with parameters (an nn.Softmax has none)."""
-        own = next((call for call in self._calls if call.own), None)
-        for call in [own] if own else reversed(self._calls):
-            if own or next(call.module.parameters(), None) is not None:
+        if self._owned:
+            return next(call for call in self._calls if call.own)
+        for call in reversed(self._calls):
+            if next(call.module.parameters(), None) is not None:
                 return call
         return self._calls[-1]
 
@@ -488,24 +485,25 @@ class Watch(TorchFunctionMode):
             x for x in inputs if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
         ]
         why = ""
-        keys = {self.maps[label].shape[-1] for label, _ in call.seen}
-        if keys and given:  # a softmax of something else than tokens is a gate
-            keys |= tokens_of(given[:1], len(given[0]))
-        if any(not keys or length in keys for length in call.other_axes):
-            why = "it takes a softmax over another axis than the last"
-        elif any(not keys or softmax.weights.shape[-1] in keys for softmax in softmaxes):
-            why = (
-                "it changes its softmax before it is multiplied with values, or multiplies a part "
-                "of it, or by a function that is not read, or it is the softmax of a gate"
-            )
-        elif len(call.seen) > 1 and (self._calls or call.x is None or call.x.ndim != 4):
+        if softmaxes or call.other_axes:
+            tokens = tokens_of(given[:1], len(given[0])) if given else set()
+            keys = {x.shape[-1] for x in maps}
+            keys |= tokens if keys else set()  # a softmax of something else than tokens is a gate
+            unread = {softmax.weights.shape[-1] for softmax in softmaxes}
+            if any(not keys or length in keys for length in call.other_axes):
+                why = "it takes a softmax over another axis than the last"
+            elif any(not keys or length in keys for length in unread):
+                why = (
+                    "it changes its softmax before it is multiplied with values, or multiplies a "
+                    "part of it, or by a function that is not read, or it is the softmax of a gate"
+                )
+            if not maps and tokens & {*call.other_axes, *unread}:
+                self.doubts[call.name] = why  # whatever its class is called
+        if not why and len(maps) > 1 and (self._calls or call.x is None or call.x.ndim != 4):
             why = "it attends more than once in one call"
         if why:
             self._why[call.name] = why
             self.doubts |= {x.givers[0]: why for x in softmaxes if x.doubted}
-        unread = {*call.other_axes, *(softmax.weights.shape[-1] for softmax in softmaxes)}
-        if given and not call.seen and tokens_of(given[:1], len(given[0])) & unread:
-            self.doubts[call.name] = why  # whatever its class is called
         for label, values in call.seen:
             weights = self.maps[label]
             if given and weights.ndim == 3:
@@ -574,12 +572,13 @@ def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
 def names_of(
     model: nn.Module, name: str = "", known: dict[nn.Module, str] | None = None
 ) -> dict[nn.Module, str]:
-    """All modules and their names, as ``named_modules`` gives them, in half the time."""
+    """All modules and their names, without what torch.compile puts round a module."""
     known = {} if known is None else known
     known[model] = name
     for part, module in model._modules.items():
         if module is not None and module not in known:
-            names_of(module, f"{name}.{part}" if name else part, known)
+            inner = name if part == "_orig_mod" else f"{name}.{part}" if name else part
+            names_of(module, inner, known)
     return known
 
 

@@ -155,7 +155,7 @@ def watch_images(model: nn.Module, images: Tensor, verify: bool = False) -> Watc
     require.module("model", model)
     model = getattr(model, "_orig_mod", model)  # what was compiled
     watch = Watch(model, verify, rough=not verify)
-    with torch.no_grad(), evaluated(model), uncompiled(), watch:
+    with torch.no_grad(), evaluated(model, watch.names), uncompiled(), watch:
         model(images)
     watch.close()
     _require_some(model, watch)
@@ -281,13 +281,13 @@ def same_draws(images: Tensor) -> AbstractContextManager:
 
 
 @contextmanager
-def evaluated(model: nn.Module) -> Iterator[None]:
+def evaluated(model: nn.Module, modules: Iterable[nn.Module] = ()) -> Iterator[None]:
     """In evaluation mode; afterwards each module is in the mode it was in before.
 
     It goes back by its own ``train``, which may do more: loralib merges its weights for evaluation,
     and what stays merged does not learn.
     """
-    modes = {module: module.training for module in names_of(model)}
+    modes = {module: module.training for module in modules or names_of(model)}
     try:
         if any(modes.values()):
             model.eval()
@@ -360,7 +360,7 @@ def _left_out(watch: Watch, layers: str | Sequence[str] | None) -> list[str]:
 def _misfit(weights: Tensor, images: Tensor) -> str:
     """Why a layer's map is not (B, h, N, N), or nothing."""
     shape = tuple(weights.shape)
-    if weights.isnan().any():
+    if weights.numel() and weights.amax().isnan():  # the largest is nan where any is
         return "its map holds nan: the images or the model do, or it makes some"
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
