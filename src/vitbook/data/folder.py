@@ -28,8 +28,9 @@ FEWEST = {"trainval": 2, "test": 2}  # pictures of a class that are divided; els
 SHOWN = 3  # files that a note names
 SEVERAL = 6  # files of one thing at most: more are a series with a common name
 # What systems put beside pictures; what begins with a dot is hidden, too.
-HIDDEN = "__MACOSX|@eaDir|#recycle|#snapshot|@Recycle|$RECYCLE.BIN|RECYCLER|Thumbs.db|desktop.ini"
-HIDDEN += "|System Volume Information|Network Trash Folder|__pycache__|lost+found"
+HIDDEN = {"__MACOSX", "@eaDir", "#recycle", "#snapshot", "@Recycle", "$RECYCLE.BIN", "RECYCLER"}
+HIDDEN |= {"Thumbs.db", "desktop.ini", "System Volume Information", "Network Trash Folder"}
+HIDDEN |= {"__pycache__", "lost+found"}
 SCALED = (
     "Pictures of more than 8 bits are scaled by the bits that each one's largest number needs: "
     "what is equally bright in two of them may not be so here."
@@ -332,7 +333,7 @@ def _entries(place: Path, odd: _Odd) -> Iterator[Path]:
         odd.add("left out: cannot be opened", place)
         return
     for path in (place / name for name in names):
-        if path.name.startswith(".") or path.name in HIDDEN.split("|"):
+        if path.name.startswith(".") or path.name in HIDDEN:
             odd.add("left out: hidden", path)
             continue
         try:

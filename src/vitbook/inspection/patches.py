@@ -97,25 +97,28 @@ def _elsewhere(
     """
     model = getattr(model, "_orig_mod", model)
     found: list[str] = []
-    runs: list[Held] = []
+    others: list[Held] = []
     with same_draws(image), torch.no_grad(), evaluated(model), uncompiled():
         with (first := Run(model, N, 1)):
             model(image)
-        for other in halves(image):
+        noise, *halved = halves(image)
+        with (before := Held(model, first)):
+            model(noise)
+        for other in halved:
             with (run := Held(model, first)):
                 model(other)
-            runs.append(run)
+            others.append(run)
             moved: dict[str, Tensor] = {}
             for name, (layer, number) in names.items():
                 place = (layer, "product", number)
-                if place in runs[0].passed and place in run.passed:
-                    apart = runs[0].passed[place].numbers - run.passed[place].numbers
+                if place in before.passed and place in run.passed:
+                    apart = before.passed[place].numbers - run.passed[place].numbers
                     moved[name] = apart.abs().amax(dim=1)
             own = moved.get(next(iter(names)), torch.zeros(N).to(image))
             still = own <= NOTHING * own.max()
             found += [n for n, far in moved.items() if far[still].sum() > ELSEWHERE * far.sum()]
-    others = crossed(runs[0], runs[1:])
-    found += [name for name, (layer, _) in names.items() if layer in others]
+    crossing = crossed(before, others)
+    found += [name for name, (layer, _) in names.items() if layer in crossing]
     return list(dict.fromkeys(found))
 
 

@@ -64,9 +64,9 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     Warns:
         UserWarning: A layer attends by the name of its class and has no map, or has one that is
             not of its tokens, or not what it multiplies with the values, or that nothing can test.
-            It is named. What attends
-            under another name, by other means than a softmax, or is mixed or thrown away round its
-            product, is not tested here: :func:`attention_maps` alone sees it.
+            It is named. What attends under another name, by other means than a softmax, or is mixed
+            or thrown away round its product, is not tested here: :func:`attention_maps` alone sees
+            it.
     """
     watch = Watch(require.module("model", model), verify)
     with uncompiled(), watch:
