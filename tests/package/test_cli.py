@@ -4,6 +4,7 @@ import csv
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -201,6 +202,17 @@ class Quiet(nn.Module):
         x = self.patches(images).flatten(2).mT
         return (self.attention(x, x, x)[0] if self.looks else self.layer(x)).mean(1)
 def quiet(): model = Quiet(); model.looks = False; return model
+class Pooled(Quiet):
+    looks = True
+    def __init__(self):
+        super().__init__()
+        self.pool, self.query = nn.MultiheadAttention(8, 2, batch_first=True), torch.ones(1, 1, 8)
+        self.blocks = nn.ModuleList(nn.MultiheadAttention(8, 2, batch_first=True) for _ in "12")
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        for block in self.blocks: x = x + block(x, x, x)[0]
+        return self.pool(self.query, x, x)[0].mean(1)
+def pooled(): return Pooled()
 def bare(): model = Quiet(); model.looks = True; return model
 class Backbone(Quiet):
     looks = True
@@ -263,7 +275,8 @@ def test_random_weights_of_timm_are_said_loudly(own, tmp_path, capsys):
 REFUSED = [
     (
         ["own.py:build", "--weights", "own.pt"],
-        "size of this model's images must be said, for example mean=(0.485, 0.456, 0.406), std=",
+        "size of this model's images must be said, for example --mean 0.485,0.456,0.406, --std "
+        "0.229,0.224,0.225, --size 224; take",
     ),
     (["own.py:build", "--random", *MEANS], "--random belongs to --timm"),
     (["own.py:build", "--mean", "0.5", "--std", "0.5", "--size", 16], "makes the picture grey"),
@@ -287,6 +300,17 @@ REFUSED = [
     (["own.py:count", *MEANS], "must return a torch.nn.Module, got 3"),
     (["other.py:build", *MEANS], "must be FILE.py:FUNCTION of a file that exists"),
 ]
+
+
+def test_the_layers_that_it_advises_can_be_given_to_the_command(own, tmp_path, capsys):
+    own += ["--model", f"{tmp_path}/own.py:pooled", "--num-prefix", 0, "--no-audit", *MEANS]
+    said = message(capsys, *own)
+    assert "'pool': 1 queries ask 16 keys" in said
+    assert "layers=" not in said
+    (layers,) = re.findall("--layers '(.*?)'", said)
+    assert layers == "blocks.*"
+    for given in (layers, "blocks.0,blocks.1"):
+        assert "Written into" in output(capsys, *own, "--layers", given)
 
 
 @pytest.mark.parametrize(("words", "expected"), REFUSED)

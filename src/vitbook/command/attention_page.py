@@ -132,7 +132,7 @@ def _named(found: Audit | None, names: list[str]) -> list[str]:
 
 
 def opening(
-    seen: Look, query: int | None, rollout: bool, layers: str | None
+    seen: Look, query: int | None, rollout: bool, layers: str | list[str] | None
 ) -> tuple[str, Heatmap]:
     """The map that is audited, in words and as a function of a model and an image."""
     (rows, columns), prefix = seen.grid, seen.num_prefix

@@ -4,6 +4,7 @@ import argparse
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -120,6 +121,8 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
             text = f"torch.compile failed ({text.strip().splitlines()[0]}); leave --compile out"
         else:
             return ""
+    if options.command == "attention":
+        text = _as_options(text)
     where = f"process {os.environ['RANK']}: " if "RANK" in os.environ else ""
     for option in options_of(options.command):  # the package says batch_size and resume=True
         name = option.strip("-").replace("-", "_")
@@ -127,3 +130,13 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
         if "_" in name:  # no word of English
             text = text.replace(f"{name}=", f"{option} ").replace(name, option)
     return printed(where + " ".join((text or type(error).__name__).split()))
+
+
+def _as_options(advice: str) -> str:
+    """What the package advises who calls it, as this command takes it."""
+    names = re.search(r"attention_maps\(model, images, layers=(\[.*?\]|'.*?')\)", advice)
+    patterns = ",".join(re.findall("'(.*?)'", names[1])) if names else ""
+    text = advice.replace(names[0], f"--layers '{patterns}'") if names else advice
+    numbers = r"\b(mean|std|size)=\(?([\d., ]*\d)\)?"
+    text = re.sub(numbers, lambda x: f"--{x[1]} {x[2].replace(' ', '')}", text)
+    return text.replace("; verify=False does not ask", "").replace("layers=...", "--layers")

@@ -114,6 +114,10 @@ def _layers(text: str) -> list[str]:
     return words
 
 
+def _patterns(text: str) -> str | list[str]:
+    return text.split(",") if "," in text else text
+
+
 def _add_common(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup, root_help: str | None = None
 ) -> None:
@@ -374,7 +378,8 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
         model.add_argument(f"--{name}", type=_numbers, metavar="R,G,B", help=words)
     model.add_argument("--size", type=_count, metavar="PIXELS", help="of a side of its images")
     model.add_argument("--num-prefix", type=int, metavar="N", help="tokens before the patches")
-    model.add_argument("--layers", metavar="PATTERN", help='which of them, such as "blocks.*"')
+    words = 'which of them, such as "blocks.*"; several with commas between'
+    model.add_argument("--layers", type=_patterns, metavar="PATTERN", help=words)
     page = parser.add_argument_group("the audit of an .html file")
     page.add_argument("--target", type=int, metavar="CLASS", help="default: the model's answer")
     page.add_argument("--no-audit", action="store_true", help="the file then says so")
