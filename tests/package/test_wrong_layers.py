@@ -1358,6 +1358,14 @@ def test_what_a_layer_says_is_held_against_what_it_does(name):
         attention_maps(stack(plain(), Speaks(*SAYS[name]), plain()), tokens())
 
 
+def test_what_a_layer_multiplies_in_unequal_parts_is_told_as_such():
+    def in_fives(q, k, v):
+        return torch.cat([soft(some, k) @ v for some in q.split(5, 2)], 2)
+
+    with pytest.raises(ValueError, match=r"'1.layer': .*or unequal parts of them"):
+        attention_maps(stack(plain(), Speaks(soft, in_fives), plain()), tokens())
+
+
 def test_what_a_layer_says_of_exponentials_may_be_divided_later():
     maps = attention_maps(stack(plain(), Speaks(soft, divided_later), plain()), tokens())
     assert_close(maps.sum(-1), torch.ones(3, B, H, N).double())

@@ -59,6 +59,7 @@ UNKNOWN = (
     "given one image and head at a time, is not seen)"
 )
 OTHERS = "what it multiplies with values are not the weights that it says"
+PARTS = f"{OTHERS}, or unequal parts of them, one after the other"
 OPEN = (
     "it has as many heads as tokens, and its heads attend, or it is open which axis of its map is "
     "that of the queries; images of another size show it"
@@ -429,7 +430,8 @@ class Watch(TorchFunctionMode):
         floats = isinstance(said, Tensor) and said.is_floating_point()
         why = why or ("" if call.multiplied and floats else no_weights(said))
         if not why and self.verify and len(call.checks) == call.multiplied > 0:
-            why = "" if _hold(call.checks, said) else OTHERS
+            other = OTHERS if len(call.checks) == 1 else PARTS
+            why = "" if _hold(call.checks, said) else other
         if not why and self.verify and not call.multiplied:
             same = [x for x in call.unsaid if x.shape[-2:] == said.shape[-2:]]
             why = OTHERS if same and not any(are_weights(x, said, call.sums) for x in same) else ""
