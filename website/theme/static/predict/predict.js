@@ -253,7 +253,7 @@
         ...(answer || !open
           ? verdict(way, answer ?? { said: way.longest, sure: 70 })
           : right
-            ? [make("p", {}, "It is ", strong(...copied(right)), ".")]
+            ? [make("p", {}, "The answer: ", strong(...copied(right)), ".")]
             : [])
       );
       again.hidden = open && !answer;
