@@ -56,6 +56,7 @@ class Passed:
     numbers: Tensor  # (N, 8)
     eps: float
     fed: bool = False  # they are values that have to follow
+    raw: bool = False  # they are values before they are projected
 
 
 @dataclass
@@ -111,6 +112,9 @@ class Run(Watch):
         self._times_of: Counter[tuple[str, str]] = Counter()
         self._open: list[Place] = []
         self._fed = False  # a product came
+
+    def _is_plain(self, module: nn.Module) -> bool:
+        return bool(self.passed) and super()._is_plain(module)  # it may be what embeds
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
         before = len(self._calls)
@@ -229,6 +233,7 @@ class Run(Watch):
         place = self._place(call.name, "product")
         with UNWATCHED():
             self._pass(place, call.name, MIXED, values, axes[0])
+            self.passed[place].raw = axes[0] == 0
             out = self._again(place, out, axes[1])
         return super()._attended(out, weights, None, values, call, axes)
 
@@ -327,40 +332,57 @@ class Disturbed(Run):
         return ((size * SIGNS.to(size)[way])[:, None].to(rows) * noise).view_as(rows)
 
 
-class Seen(Exception):  # noqa: N818
-    """What comes first is known, and the rest of a model need not run."""
+class Late(Disturbed):
+    """A later run, all attention held, the tokens disturbed from the first product on.
+
+    What a later layer multiplies has to move, where it is a module that is given tokens.
+    """
+
+    def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
+        super()._pass(place, layer, why, x, axis)
+        self.passed[place].fed = self._fed and (layer, "given", place[2]) in self.kept.given
+
+    def _again(self, place: Place, x: Any, axis: int) -> Any:
+        before = place[1] == "given" and not self._fed
+        return x if before else super()._again(place, x, axis)
 
 
 class Begun(Disturbed):
-    """A later run, up to the first place that is given N tokens, the patches before disturbed.
+    """A later run, all attention held, the patches disturbed before any module is given N tokens.
 
     Attributes:
         come: What came to each place, and how many patches were disturbed before.
     """
 
     def __init__(self, model: nn.Module, first: Run, way: Tensor):
-        super().__init__(model, first, way)
+        super().__init__(model, first, torch.zeros_like(way))
         self.come: dict[Place, tuple[Passed, int]] = {}
-        self._count = 0
+        self._of_patches, self._count = way, 0
 
     def _make(self, place: Place, out: Tensor) -> Tensor | None:
         if place not in self.kept.made:
             return None
         if (patches := self._patches(out)) is not None:
-            self._come(place, place[0], patches, 1)
+            numbers, eps = self.kept.numbers(patches, 1), torch.finfo(patches.dtype).eps
+            self.come[place] = Passed(place[0], MOVES, numbers, eps), self._count
         self._count = M = self.kept.made[place]
         again = self.kept.given[place].clone(memory_format=torch.contiguous_format)
         if (rows := self._patches(again)) is not None:
-            rows += self._noise(rows[0], self._way[:M])
+            rows += self._noise(rows[0], self._of_patches[:M])
         return again
 
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
-        self._come(place, layer, x, axis)
-        raise Seen
+        super()._pass(place, layer, why, x, axis)
+        self.come[place] = self.passed[place], self._count
 
-    def _come(self, place: Place, layer: str, x: Tensor, axis: int) -> None:
-        passed = Passed(layer, MOVES, self.kept.numbers(x, axis), torch.finfo(x.dtype).eps)
-        self.come[place] = passed, self._count
+    def _again(self, place: Place, x: Any, axis: int) -> Any:
+        if place[1] == "product":
+            return super()._again(place, x, axis)
+        if not self._count and x.shape[axis] == self.N:  # no module gave patches
+            self._count, x = self.N, x.clone()
+            rows = x.movedim(axis, 0)
+            rows += self._noise(rows, self._of_patches)
+        return x
 
 
 class Apart(Disturbed):

@@ -7,7 +7,6 @@ whatever does it is called; and the values of each product have to move with the
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import combinations, product
 
 import torch
@@ -24,9 +23,9 @@ from vitbook.inspection.again import (
     Begun,
     Disturbed,
     Held,
+    Late,
     Place,
     Run,
-    Seen,
     rounds_together,
 )
 from vitbook.inspection.recorder import is_part
@@ -65,8 +64,13 @@ def mixers(
             model(other)
         return run
 
+    def late(way: Tensor) -> Run:
+        with (run := Late(model, first, way)):
+            model(image)
+        return run
+
     def begun(way: Tensor) -> Begun:
-        with suppress(Seen), (run := Begun(model, first, way)):
+        with (run := Begun(model, first, way)):
             model(image)
         return run
 
@@ -89,15 +93,18 @@ def mixers(
     together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
     first = run(ways[0]) if together else first
     found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways))
+    if not found and image.is_floating_point():
+        plain, *others = map(hold, halves(image))
+        found = asked(dict.fromkeys(crossed(plain, others), ASKED))
+    if not found:
+        all_ = torch.ones_like(ways[0])
+        found = asked(wrong([first, late(all_)], torch.stack([0 * all_, all_])))
     if not found and layers is None:
         runs = [begun(way) for way in ways]
         for place in unmoved(runs):  # positions
             first.kept.made.pop(place)
             runs = [begun(way) for way in ways]
         found = mixed_before(runs, ways)
-    if not found and image.is_floating_point():
-        plain, *others = map(hold, halves(image))
-        found = asked(dict.fromkeys(crossed(plain, others), ASKED))
     if not found:
         suspects = asked(
             thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
@@ -166,7 +173,7 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
             shared = any(x[0].equal(y) for y in had)
             if runs[-1].passed[place].fed and _stays(x, ways) and not shared:
                 found.setdefault(first.layer, OTHERS if x.any() else ZEROS)
-            had.append(x[0])
+            had += [] if first.raw else [x[0]]
     return found
 
 
@@ -182,10 +189,15 @@ def unmoved(runs: list[Begun]) -> list[Place]:
 
 
 def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
-    """Where more tokens than were added depend on more than one patch: layer -> what."""
-    found: dict[str, str] = {}
+    """The first where tokens depend on more than one patch, or on other ones than before, and what.
+
+    But for as many as were added. The values of the first product have to move with patches.
+    """
     pairs = torch.tensor(list(combinations(range(len(runs)), 2)), device=ways.device).T
+    followed = torch.full(ways.shape[1:], -1).to(ways.device)  # by each token: a patch
+    products = 0
     for place, (first, patches) in runs[0].come.items():
+        products += place[1] == "product"
         those = [run.come[place][0].numbers for run in runs if place in run.come]
         if not patches or len(those) < len(runs) or any(x.shape != those[0].shape for x in those):
             continue
@@ -194,8 +206,16 @@ def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
         apart = [_differ(x[j], x[i], x, first.eps) for i, j in pairs.T.tolist()]  # (N,) each
         against = torch.stack(apart).T.double() @ alike.double()  # (N, patches)
         if (against > 0).all(dim=1).sum() > max(len(against) - patches, 0):
-            found.setdefault(first.layer, MOVES)
-    return found
+            return {first.layer: MOVES}
+        if place[1] != "made" and x.shape[1] == len(followed):
+            moved = torch.stack(apart).any(dim=0)
+            patch = torch.where(moved, against.argmin(dim=1), -1)
+            if ((patch != followed) & moved & (followed >= 0)).any():
+                return {first.layer: first.why}
+            followed = torch.where(followed < 0, patch, followed)
+            if place[1] == "product" and products == 1 and moved.sum() < patches / 2:
+                return {first.layer: OTHERS if x.any() else ZEROS}
+    return {}
 
 
 def halves(image: Tensor) -> Iterator[Tensor]:

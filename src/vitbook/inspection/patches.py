@@ -7,7 +7,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
-from vitbook.inspection.again import Held, Run, Seen
+from vitbook.inspection.again import Held, Run
 from vitbook.inspection.mixing import crossed, halves
 from vitbook.inspection.recording import (
     evaluated,
@@ -178,6 +178,10 @@ def _moving(
     parts, strips = moved.split([len(masks) - 4, 4])
     each = torch.stack([x[group] for x, group in zip(parts.chunk(draws), groups, strict=True)])
     return torch.cat([each.amin(dim=0), strips])
+
+
+class Seen(Exception):  # noqa: N818
+    """What comes first is known, and the rest of a model need not run."""
 
 
 def _given(model: nn.Module, layer: nn.Module, images: Tensor, N: int) -> list[Tensor]:

@@ -163,8 +163,7 @@ class Watch(TorchFunctionMode):
     # --- modules -------------------------------------------------------------------------------
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
-        norm = self.rough and isinstance(module, nn.LayerNorm)
-        if self._calls and (norm or type(module) in PLAIN):
+        if self._calls and self._is_plain(module):
             hide = self.rough and not (self._unwatched or self._softmaxes or self._owned)
             # what it calls need not be seen, if its tensors are no kind of their own
             if hide and type(module._parameters.get("weight")) in USUAL:
@@ -181,6 +180,9 @@ class Watch(TorchFunctionMode):
         native = not self.rough and may_be_native(module)
         self._calls.append(Call(name, module, own, native, x, args))
         self._owned += own
+
+    def _is_plain(self, module: nn.Module) -> bool:
+        return type(module) in PLAIN or (self.rough and isinstance(module, nn.LayerNorm))
 
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
         if self._unwatched and self._unwatched[0] is module:
