@@ -56,7 +56,7 @@ class Passed:
     numbers: Tensor  # (N, 8)
     eps: float
     fed: bool = False  # they are values that have to follow
-    raw: bool = False  # they are values before they are projected
+    alone: bool = False  # that they are those of another layer is no reason to stay
 
 
 @dataclass
@@ -233,7 +233,6 @@ class Run(Watch):
         place = self._place(call.name, "product")
         with UNWATCHED():
             self._pass(place, call.name, MIXED, values, axes[0])
-            self.passed[place].raw = axes[0] == 0
             out = self._again(place, out, axes[1])
         return super()._attended(out, weights, None, values, call, axes)
 
@@ -341,6 +340,20 @@ class Late(Disturbed):
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
         super()._pass(place, layer, why, x, axis)
         self.passed[place].fed = self._fed and (layer, "given", place[2]) in self.kept.given
+
+    def _attended(
+        self,
+        out: Any,
+        weights: Any,
+        holds: Any,
+        values: Any = None,
+        call: Any = None,
+        axes: tuple[int, int] = ROWS,
+        unclear: bool = False,
+    ) -> Any:
+        out = super()._attended(out, weights, holds, values, call, axes)
+        self.passed[next(reversed(self.passed))].alone = axes[0] == 0  # before their projection
+        return out
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         before = place[1] == "given" and not self._fed

@@ -170,10 +170,11 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
         elif _depends(x, alike, first.eps):
             found.setdefault(first.layer, first.why)
         if place[1] == "product":
-            shared = any(x[0].equal(y) for y in had)
-            if runs[-1].passed[place].fed and _stays(x, ways) and not shared:
+            last = runs[-1].passed[place]
+            shared = not last.alone and any(x[0].equal(y) for y in had)
+            if last.fed and _stays(x, ways) and not shared:
                 found.setdefault(first.layer, OTHERS if x.any() else ZEROS)
-            had += [] if first.raw else [x[0]]
+            had.append(x[0])
     return found
 
 
@@ -292,9 +293,10 @@ def _differ(now: Tensor, before: Tensor, x: Tensor, eps: float) -> Tensor:
 
 
 def _stays(x: Tensor, ways: Tensor) -> bool:
-    """Do most of the tokens stay as they are where they are disturbed?"""
+    """Is a token as it is in all runs in which it is disturbed?"""
     moved = (x - x[0]).abs().amax(dim=2)  # (runs, N)
-    return bool((moved <= 1e-6 * moved.amax())[ways > 0].double().mean() > 0.5)
+    still = (moved <= 1e-6 * moved.amax()) | (ways == 0)
+    return bool((still.all(dim=0) & ways.any(dim=0)).any())
 
 
 def drawn(first: dict[str, Tensor], again: dict[str, Tensor], same: float) -> list[str]:
