@@ -43,6 +43,15 @@ ASKED = (
     "has queries that are not the tokens that it takes keys and values from, but as many, or "
     "scores that depend on more tokens than the two, or heads that are windows or groups of tokens"
 )
+PADDED = (
+    "multiplies its map with values that are the same for a tenth of its tokens or more: padding, "
+    "or tokens that stand for hidden ones"
+)
+TURNED = "has its tokens in another order than the layer before"
+APART = (
+    "has a map of as many rows as no module gives or is given tokens, so that nobody can tell "
+    "whether they are tokens: channels, or what a function makes"
+)
 THROWN = "throws away, or replaces, rows or heads of what its map gave"
 Place = tuple[str, str, int]  # a layer, what of it, and the how manieth time
 

@@ -13,17 +13,21 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.inspection.again import (
+    APART,
     ASKED,
     MOVES,
     NUMBERS,
     OTHERS,
+    PADDED,
     THROWN,
+    TURNED,
     ZEROS,
     Apart,
     Begun,
     Disturbed,
     Held,
     Late,
+    Passed,
     Place,
     Run,
     rounds_together,
@@ -39,7 +43,7 @@ SOMETIMES = (
     "shows its map in some runs on the same image, its tokens disturbed, and not in all: it may "
     "change what is large"
 )
-UNTOLD = {RANDOM, NAN, SOMETIMES}  # with these, nobody can tell what mixes
+UNTOLD = {RANDOM, NAN, SOMETIMES, APART}  # with these, nobody can tell what mixes
 
 
 def mixers(
@@ -95,16 +99,17 @@ def mixers(
     found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways))
     if not found and image.is_floating_point():
         plain, *others = map(hold, halves(image))
-        found = asked(dict.fromkeys(crossed(plain, others), ASKED))
+        found = asked(dict.fromkeys(padded(plain), PADDED))
+        found = found or asked(dict.fromkeys(crossed(plain, others), ASKED))
     if not found:
         all_ = torch.ones_like(ways[0])
         found = asked(wrong([first, late(all_)], torch.stack([0 * all_, all_])))
-    if not found and layers is None:
+    if not found:
         runs = [begun(way) for way in ways]
         for place in unmoved(runs):  # positions
             first.kept.made.pop(place)
             runs = [begun(way) for way in ways]
-        found = mixed_before(runs, ways)
+        found = mixed_before(runs, ways) if layers is None else turned(runs, ways, layers)
     if not found:
         suspects = asked(
             thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
@@ -189,34 +194,73 @@ def unmoved(runs: list[Begun]) -> list[Place]:
     ]
 
 
+def followed(
+    runs: list[Begun], ways: Tensor, what: tuple[str, ...]
+) -> Iterator[tuple[Place, Passed, Tensor, Tensor]]:
+    """Place by place, the token numbers (runs, N, 8), and what each follows (N,).
+
+    A patch; or -1, none, and -2, more than one.
+    """
+    pairs = torch.tensor(list(combinations(range(len(runs)), 2)), device=ways.device).T
+    for place, (first, patches) in runs[0].come.items():
+        those = [run.come[place][0].numbers for run in runs if place in run.come]
+        same = len(those) == len(runs) and all(x.shape == those[0].shape for x in those)
+        if place[1] not in what or not patches or not same:
+            continue
+        x = torch.stack(those)  # (runs, N, 8)
+        alike = ways[pairs[0], :patches] == ways[pairs[1], :patches]  # (pairs, patches)
+        differ = [_differ(x[j], x[i], x, first.eps) for i, j in pairs.T.tolist()]  # (N,) each
+        apart = torch.stack(differ)  # (pairs, N)
+        against = apart.T.double() @ alike.double()  # (N, patches)
+        patch = against.argmin(dim=1).where(apart.any(dim=0), -1)
+        yield place, first, x, patch.where((against == 0).any(dim=1), -2)
+
+
 def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
     """The first where tokens depend on more than one patch, or on other ones than before, and what.
 
     But for as many as were added. The values of the first product have to move with patches.
     """
-    pairs = torch.tensor(list(combinations(range(len(runs)), 2)), device=ways.device).T
-    followed = torch.full(ways.shape[1:], -1).to(ways.device)  # by each token: a patch
-    products = 0
-    for place, (first, patches) in runs[0].come.items():
-        products += place[1] == "product"
-        those = [run.come[place][0].numbers for run in runs if place in run.come]
-        if not patches or len(those) < len(runs) or any(x.shape != those[0].shape for x in those):
-            continue
-        x = torch.stack(those)  # (runs, N, 8)
-        alike = ways[pairs[0], :patches] == ways[pairs[1], :patches]  # (pairs, patches)
-        apart = [_differ(x[j], x[i], x, first.eps) for i, j in pairs.T.tolist()]  # (N,) each
-        against = torch.stack(apart).T.double() @ alike.double()  # (N, patches)
-        if (against > 0).all(dim=1).sum() > max(len(against) - patches, 0):
+    N, products, before = len(ways[0]), 0, None
+    for place, first, x, patch in followed(runs, ways, ("made", "given", "gave", "product")):
+        patches = runs[0].come[place][1]
+        if (patch == -2).sum() > max(len(patch) - patches, 0):
             return {first.layer: MOVES}
-        if place[1] != "made" and x.shape[1] == len(followed):
-            moved = torch.stack(apart).any(dim=0)
-            patch = torch.where(moved, against.argmin(dim=1), -1)
-            if ((patch != followed) & moved & (followed >= 0)).any():
-                return {first.layer: first.why}
-            followed = torch.where(followed < 0, patch, followed)
-            if place[1] == "product" and products == 1 and moved.sum() < patches / 2:
-                return {first.layer: OTHERS if x.any() else ZEROS}
+        if place[1] == "made" or len(patch) != N:
+            continue
+        before = patch if before is None else before.where(before >= 0, patch)
+        if ((patch != before) & (patch >= 0)).any():
+            return {first.layer: first.why}
+        products += place[1] == "product"
+        if place[1] == "product" and products == 1 and (patch != -1).sum() < patches / 2:
+            return {first.layer: OTHERS if x.any() else ZEROS}
+    return {} if before is not None else dict.fromkeys(_attend(runs[0]), APART)
+
+
+def turned(runs: list[Begun], ways: Tensor, layers: list[str]) -> dict[str, str]:
+    """Layers that were named, whose tokens come in another order than in the one before."""
+    before: Tensor | None = None
+    for (layer, *_), _, _, patch in followed(runs, ways, ("product",)):
+        if layer in layers and len(patch) == len(ways[0]):
+            if before is not None and ((patch != before) & (patch >= 0) & (before >= 0)).any():
+                return {layer: TURNED}
+            before = patch
     return {}
+
+
+def _attend(run: Run) -> list[str]:
+    return [layer for layer, what, _ in run.passed if what == "product"]
+
+
+def padded(run: Run) -> list[str]:
+    """The layers in which many values are the same."""
+    found = []
+    for (layer, what, _), passed in run.passed.items():
+        x = passed.numbers
+        if what == "product":
+            alike = (x[:, None] - x).abs().amax(dim=-1) <= STILL * x.abs().amax()
+            found += [layer] if alike.sum(dim=1).max() > max(2, SOME * len(x)) else []
+    return found
 
 
 def halves(image: Tensor) -> Iterator[Tensor]:

@@ -196,7 +196,8 @@ def _require_whole(
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
             mixing = {} if random or missing else mixers(model, one, first, chosen, moved)
-            apart = everything and mixing and not mixers(model, one, first, names, moved)
+            alone = everything and all((x, "given", 1) in first.kept.given for x in names)
+            apart = alone and mixing and not mixers(model, one, first, names, moved)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
