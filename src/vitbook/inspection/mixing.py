@@ -6,7 +6,7 @@ was disturbed in the same way. Where it is not, others moved it by no attention 
 whatever does it is called; and the values of each product have to move with their tokens.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations, product
 
 import torch
@@ -98,18 +98,19 @@ def mixers(
     first = run(ways[0]) if together else first
     found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways))
     if not found and image.is_floating_point():
-        plain, *others = map(hold, halves(image))
+        runs = map(hold, halves(image))
+        plain = next(runs)
         found = asked(dict.fromkeys(padded(plain), PADDED))
-        found = found or asked(dict.fromkeys(crossed(plain, others), ASKED))
+        found = found or asked(dict.fromkeys(crossed(plain, runs), ASKED))
     if not found:
         all_ = torch.ones_like(ways[0])
         found = asked(wrong([first, late(all_)], torch.stack([0 * all_, all_])))
     if not found:
-        runs = [begun(way) for way in ways]
-        for place in unmoved(runs):  # positions
+        start = [begun(way) for way in ways]
+        for place in unmoved(start):  # positions
             first.kept.made.pop(place)
-            runs = [begun(way) for way in ways]
-        found = mixed_before(runs, ways) if layers is None else turned(runs, ways, layers)
+            start = [begun(way) for way in ways]
+        found = mixed_before(start, ways) if layers is None else turned(start, ways, layers)
     if not found:
         suspects = asked(
             thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
@@ -276,30 +277,33 @@ def halves(image: Tensor) -> Iterator[Tensor]:
         yield image + torch.where(place.view(-1, *[1] * (-1 - axis)), noise, under)
 
 
-def crossed(first: Held, others: list[Held]) -> list[str]:
+def crossed(first: Held, others: Iterable[Held]) -> list[str]:
     """The layers in which the rows of a map do not move with their tokens, or heads not together.
 
     All attention is held. A token that is as it was asks others that are as they were as before;
     one that moved does not.
     """
-    found = []
-    for place, was in first.asked.items():
-        before, values = was.reshape(-1, *was.shape[-2:]), first.passed[place].numbers  # (h, N, N)
-        runs = [run for run in others if place in run.asked and run.asked[place].shape == was.shape]
-        heads, apart = [], [0.0]
-        for run in runs if was.shape[-2] == was.shape[-1] == len(values) else []:
-            moved = (run.passed[place].numbers != values).any(dim=1)
+    heads: dict[Place, list[Tensor]] = {}
+    apart: dict[Place, list[float]] = {}
+    for run in others:  # one at a time, as scores are large
+        for place, was in first.asked.items():
+            values = first.passed[place].numbers
+            square = was.shape[-2] == was.shape[-1] == len(values)
+            if not square or place not in run.asked or run.asked[place].shape != was.shape:
+                continue
+            far = (run.passed[place].numbers - values).abs().amax(dim=1)
+            moved = far > STILL * values.abs().amax()
             if moved.any():
-                after = run.asked[place].reshape(before.shape)
-                heads.append((before != after).flatten(1).any(dim=1))
+                before, after = (x.reshape(-1, *x.shape[-2:]) for x in (was, run.asked[place]))
+                changed = (before != after).flatten(1).any(dim=1)  # (h,)
                 turned, known = turned_rows(before, after, moved)
-                apart.append(_share((turned != moved)[known & heads[-1][:, None]]))
-        if heads:
-            together = torch.stack(heads)
-            apart.append(_share(together.any(dim=0) != together.all(dim=0)))
-        if max(apart) > SOME:
-            found.append(place[0])
-    return found
+                heads.setdefault(place, []).append(changed)
+                share = _share((turned != moved)[known & changed[:, None]])
+                apart.setdefault(place, []).append(share)
+    for place, those in heads.items():
+        together = torch.stack(those)
+        apart[place].append(_share(together.any(dim=0) != together.all(dim=0)))
+    return [place[0] for place, shares in apart.items() if max(shares) > SOME]
 
 
 def _share(x: Tensor) -> float:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -146,21 +147,28 @@ class Watch(TorchFunctionMode):
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
         self._handles = [
-            all_modules.register_module_forward_pre_hook(self._enter),
+            all_modules.register_module_forward_pre_hook(in_this_thread(self._enter, self._beside)),
             all_modules.register_module_forward_hook(
-                self._leave, with_kwargs=True, always_call=True
+                in_this_thread(self._leave), with_kwargs=True, always_call=True
             ),
         ]
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
+        if self._unwatched:  # stopped by hand
+            self._unwatched[1].__exit__(None, None, None)
         for handle in self._handles:
             handle.remove()
             # torch forgets to; then every compiled module would warn of hooks that are gone
             all_modules._global_forward_hooks_with_kwargs.pop(handle.id, None)
 
     # --- modules -------------------------------------------------------------------------------
+
+    def _beside(self, module: nn.Module, args: tuple) -> None:
+        """What runs in another thread shows nothing, and is named where it attends by its name."""
+        if (name := self.names.get(module)) is not None and self._calls:
+            self.ran.setdefault(name, module)
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if self._calls and self._is_plain(module):
@@ -291,7 +299,7 @@ class Watch(TorchFunctionMode):
 
             return self._fused(out, weights, holds, *fused_values(func, *args, **kwargs))
         if func in SOFTMAX and out.ndim > 2:
-            axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
+            axis = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
             if axis in (-1, out.ndim - 1):
                 kept = out.detach().clone()
                 scores = args[0] if args else kwargs["input"]
@@ -317,7 +325,7 @@ class Watch(TorchFunctionMode):
             pairs = [(x, v) for x, v, _ in operands(func, args, kwargs)]
             square = [x for x, v in pairs if x.shape[-1] == x.shape[-2] != v.shape[-1]]
             self._layer().unsaid += [x.detach().clone() for x in square]
-            divided = func in SCALING and isinstance(args[-1], Tensor)
+            divided = func in SCALING and args and isinstance(args[-1], Tensor)
             self._layer().sums += [args[-1].detach().clone()] if divided else []
         return out
 
@@ -557,6 +565,12 @@ class Alone(Watch):
     def _rows(self, call: Call, maps: list[Tensor]) -> int | None:
         self.found += [] if call.name else [maps]
         return 0
+
+
+def in_this_thread(hook: Callable, elsewhere: Callable = lambda *_: None) -> Callable:
+    """Hooks for all modules are those of all threads."""
+    thread = get_ident()
+    return lambda *given: (hook if get_ident() == thread else elsewhere)(*given)
 
 
 def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:

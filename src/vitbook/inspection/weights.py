@@ -11,7 +11,7 @@ from torch import Tensor
 
 ROWS = (-2, -2)  # the axes of the tokens, in values and in what came out
 KINDS, SOME = 3, 16  # kinds of tokens; rows of each order that are looked at
-PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
+PRODUCT = {torch.matmul, Tensor.matmul, torch.linalg.matmul, torch.bmm, Tensor.bmm}
 
 
 def sdpa_weights(
@@ -114,7 +114,7 @@ def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def unreadable(out: Any) -> str:
     """Why the numbers of what a function gave cannot be looked at, or nothing."""
-    x = out[0] if isinstance(out, tuple) else out
+    x = out[0] if isinstance(out, tuple) and out else out
     if isinstance(x, Tensor) and x.is_nested:
         return "its tokens are a nested tensor: as many for each image are needed"
     if isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x):
@@ -237,9 +237,13 @@ def turned_rows(before: Tensor, after: Tensor, moved: Tensor) -> tuple[Tensor, T
     def spread(x: Tensor) -> Tensor:
         x = torch.where(seen, x.double(), math.nan)
         far = (x - x.nanmean(-1, keepdim=True)).abs()
-        return (far > 2 * torch.finfo(before.dtype).eps * size).any(-1)
+        return (far > 2 * eps * size).any(-1)
 
-    return spread(after - before), spread(before)
+    eps = torch.finfo(before.dtype).eps
+    turned = spread(after - before)
+    if eps > 1e-4:  # of half precision: a row that moved changes by less than this, but changes
+        turned = turned | (((before != after) & seen).any(-1) & moved)
+    return turned, spread(before)
 
 
 def sdpa_holds(
