@@ -44,8 +44,8 @@ ASKED = (
     "scores that depend on more tokens than the two, or heads that are windows or groups of tokens"
 )
 PADDED = (
-    "multiplies its map with values that are the same for a tenth of its tokens or more: padding, "
-    "or tokens that stand for hidden ones"
+    "multiplies its map with values that are the same for a quarter of its tokens or more: "
+    "padding, or tokens that were added and are all alike"
 )
 TURNED = "has its tokens in another order than the layer before"
 APART = (
@@ -77,12 +77,14 @@ class Kept:
         alone: The modules all of whose tokens come by one argument.
         made: Modules that gave nearly all tokens, or patches, before any was given N -> how many.
         rows: A layer and its how manieth product -> which axis is that of its queries.
+        alike: Some module was given N rows in another form.
     """
 
     given: dict[Place, Any] = field(default_factory=dict)
     alone: set[Place] = field(default_factory=set)
     made: dict[Place, int] = field(default_factory=dict)
     rows: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    alike: bool = False
     _noise: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def noise(self, rows: int, columns: int, like: Tensor) -> Tensor:
@@ -135,6 +137,7 @@ class Run(Watch):
         place = self._place(call.name, "given")
         self._open.append(place)
         whole = call.x
+        self.kept.alike |= whole is not None and whole.ndim == 2 and len(whole) == self.N
         with UNWATCHED():
             call.x = self._row_by_row(whole, call.name)
             x = _tokens(call, self._calls[-2].x if before else None)
@@ -400,10 +403,12 @@ class Begun(Disturbed):
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         if place[1] == "product":
             return super()._again(place, x, axis)
-        if not self._count and x.shape[axis] == self.N:  # no module gave patches
+        own = self._count in (0, self.N) and not self.kept.made  # no module gave patches
+        then = self.kept.given.get(place)
+        if own and not self._fed and then is not None and then.shape == x.shape:
             self._count, x = self.N, x.clone()
             rows = x.movedim(axis, 0)
-            rows += self._noise(rows, self._of_patches)
+            rows += self._noise(then.movedim(axis, 0), self._of_patches)
         return x
 
 

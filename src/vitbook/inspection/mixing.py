@@ -94,9 +94,14 @@ def mixers(
         }
 
     ways = all_ways(first.N).to(image.device)
+    heard = {
+        (layer, "product", number): first.maps[label].flatten(0, -2).amax(dim=0) > 0
+        for label, (layer, number) in first.shown.items()
+        if label in first.maps and first.maps[label].shape[-1] == first.N
+    }
     together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
     first = run(ways[0]) if together else first
-    found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways))
+    found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways, heard))
     if not found and image.is_floating_point():
         runs = map(hold, halves(image))
         plain = next(runs)
@@ -104,7 +109,7 @@ def mixers(
         found = found or asked(dict.fromkeys(crossed(plain, runs), ASKED))
     if not found:
         all_ = torch.ones_like(ways[0])
-        found = asked(wrong([first, late(all_)], torch.stack([0 * all_, all_])))
+        found = asked(wrong([first, late(all_)], torch.stack([0 * all_, all_]), heard))
     if not found:
         start = [begun(way) for way in ways]
         for place in unmoved(start):  # positions
@@ -158,8 +163,13 @@ def all_ways(N: int) -> Tensor:
     return torch.tensor(columns)[some].T
 
 
-def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
-    """What is wrong where tokens passed in each of some runs: layer -> what."""
+def wrong(
+    runs: list[Run], ways: Tensor, heard: dict[Place, Tensor] | None = None
+) -> dict[str, str]:
+    """What is wrong where tokens passed in each of some runs: layer -> what.
+
+    ``heard`` are the tokens that have some weight; values of the others may be anything.
+    """
     alike = (ways[:, None] == ways).int().argmax(dim=1)  # (runs, N): the first run in the same way
     found: dict[str, str] = {}
     had: list[Tensor] = []  # values
@@ -178,7 +188,8 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
         if place[1] == "product":
             last = runs[-1].passed[place]
             shared = not last.alone and any(x[0].equal(y) for y in had)
-            if last.fed and _stays(x, ways) and not shared:
+            some = (heard or {}).get(place, torch.ones_like(ways[0]))
+            if last.fed and _stays(x, ways * some) and not shared:
                 found.setdefault(first.layer, OTHERS if x.any() else ZEROS)
             had.append(x[0])
     return found
@@ -235,7 +246,8 @@ def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
         products += place[1] == "product"
         if place[1] == "product" and products == 1 and (patch != -1).sum() < patches / 2:
             return {first.layer: OTHERS if x.any() else ZEROS}
-    return {} if before is not None else dict.fromkeys(_attend(runs[0]), APART)
+    known = before is not None or runs[0].kept.alike
+    return {} if known else dict.fromkeys(_attend(runs[0]), APART)
 
 
 def turned(runs: list[Begun], ways: Tensor, layers: list[str]) -> dict[str, str]:
@@ -260,7 +272,7 @@ def padded(run: Run) -> list[str]:
         x = passed.numbers
         if what == "product":
             alike = (x[:, None] - x).abs().amax(dim=-1) <= STILL * x.abs().amax()
-            found += [layer] if alike.sum(dim=1).max() > max(2, SOME * len(x)) else []
+            found += [layer] if alike.sum(dim=1).max() > max(2, len(x) / 4) else []
     return found
 
 

@@ -10,8 +10,8 @@ attends in another way is told by the name of its class, so that it is missed an
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import get_ident
@@ -288,7 +288,8 @@ class Watch(TorchFunctionMode):
 
             def weights() -> Tensor:
                 again.extend(on_the_side(mha_again, *args, **kwargs))
-                return again[1]
+                # a query that may attend to nothing; what the model gets is finite all the same
+                return again[1] if out[0].isnan().any() else again[1].nan_to_num(0.0)
 
             drawn = mha_draws(*args, **kwargs)
             if drawn:
@@ -333,6 +334,7 @@ class Watch(TorchFunctionMode):
         """One of PyTorch's two functions gave what a layer goes on with."""
         call = self._layer()
         if call.own:
+            holds = partial(is_close, b=weights()) if holds else None
             return self._attended(out, weights, holds, values, call, axes)
         found = weights()
         unclear = self._rows(call, [found]) is None
@@ -431,7 +433,7 @@ class Watch(TorchFunctionMode):
         """Keep the weights that a layer says, and give what the model goes on with."""
         why = ""
         try:
-            with torch.no_grad():
+            with torch.no_grad(), torch.random.fork_rng(), undropped(call.module):
                 said = call.module.attention_weights(*args, **kwargs)  # type: ignore[operator]
         except Exception as error:  # of a method of somebody's
             said, why = None, f"its attention_weights fails ({error})"
@@ -498,7 +500,8 @@ class Watch(TorchFunctionMode):
         ]
         why = ""
         if softmaxes or call.other_axes:
-            tokens = tokens_of(given[:1], len(given[0])) if given else set()
+            others = [x for x in given[1:] if x.ndim == 3]  # a context
+            tokens = tokens_of([*given[:1], *others], len(given[0])) if given else set()
             keys = {x.shape[-1] for x in maps}
             keys |= tokens if keys else set()  # a softmax of something else than tokens is a gate
             unread = {softmax.weights.shape[-1] for softmax in softmaxes}
@@ -518,7 +521,7 @@ class Watch(TorchFunctionMode):
             self.doubts |= {x.givers[0]: why for x in softmaxes if x.doubted}
         for label, values in call.seen:
             weights = self.maps[label]
-            if given and weights.ndim == 3:
+            if given and weights.ndim != 4:
                 weights = self.maps[label] = with_heads(weights, given[0])
             doubt = why
             if given and not why:
@@ -565,6 +568,19 @@ class Alone(Watch):
     def _rows(self, call: Call, maps: list[Tensor]) -> int | None:
         self.found += [] if call.name else [maps]
         return 0
+
+
+@contextmanager
+def undropped(layer: nn.Module) -> Iterator[None]:
+    """No dropout."""
+    training = [module for module in layer.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 def in_this_thread(hook: Callable, elsewhere: Callable = lambda *_: None) -> Callable:
@@ -674,7 +690,8 @@ def blocks_of(modules: dict[str, nn.Module], layers: list[str]) -> dict[str, nn.
 
 
 def attends_by_name(module: nn.Module) -> bool:
-    return bool(ATTENDS.search(type(module).__name__)) or says_weights(module)
+    name = type(module).__name__  # XAttentionOutput is what stands behind it
+    return bool(ATTENDS.search(name) and not name.endswith("Output")) or says_weights(module)
 
 
 def _runs_backwards() -> bool:

@@ -134,6 +134,7 @@ def attention_maps(
     Warns:
         UserWarning: A pattern of ``layers`` fits a module, too, that ran and showed no attention.
     """
+    layers = list(layers) if isinstance(layers, Iterator) else layers
     watch = watch_images(model, images, verify)
     maps = stacked(model, watch, images, layers)
     if left := _left_out(watch, layers):
@@ -321,7 +322,7 @@ def stacked(
             f"layers must hold names of layers, or patterns of them, as text, got {layers!r}; seen "
             f"were {listed(list(seen))}"
         )
-    fits = {x: [name for name in seen if name == x or fnmatchcase(name, x)] for x in wanted}
+    fits = {x: [x] if x in seen else [n for n in seen if _fits(watch, n, x)] for x in wanted}
     if not fits or [x for x, names in fits.items() if not names]:
         raise ValueError(f"layers must each match some of {listed(list(seen))}; got {layers!r}")
     names = [name for name in seen if any(name in those for those in fits.values())]
@@ -344,6 +345,12 @@ def stacked(
             f"{_choice(model, watch, images, kinds)}"
         )
     return {name: watch.maps[name] for name in names}
+
+
+def _fits(watch: Watch, label: str, pattern: str) -> bool:
+    """Is it a map of a layer whose name fits? A layer that runs several times has several."""
+    name, _ = watch.shown.get(label, (label, 1))
+    return fnmatchcase(label, pattern) or fnmatchcase(name, pattern)
 
 
 def _left_out(watch: Watch, layers: str | Sequence[str] | None) -> list[str]:
