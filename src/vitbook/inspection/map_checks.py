@@ -35,6 +35,8 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
                 f"its {Nq} x {Nk} weights are not of its {count} tokens, where the last axis is "
                 f"that of channels{last if Nq == Nk == given[0].shape[-1] else ''}"
             )
+    if Nk in tokens and Nq == width and Nq not in tokens:
+        return f"its {Nq} rows may be the channels of its heads, of which there are as many"
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
         return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
     return ""

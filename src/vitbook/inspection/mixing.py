@@ -94,11 +94,7 @@ def mixers(
         }
 
     ways = all_ways(first.N).to(image.device)
-    heard = {
-        (layer, "product", number): first.maps[label].flatten(0, -2).amax(dim=0) > 0
-        for label, (layer, number) in first.shown.items()
-        if label in first.maps and first.maps[label].shape[-1] == first.N
-    }
+    heard = heard_of(first)
     together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
     first = run(ways[0]) if together else first
     found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways, heard))
@@ -140,7 +136,16 @@ def moved_once(model: nn.Module, image: Tensor, first: Run) -> dict[str, str]:
     ways = torch.stack([0 * half, half]).to(image.device)
     with (run := Disturbed(model, first, ways[1])):
         model(image)
-    return wrong([first, run], ways)
+    return wrong([first, run], ways, heard_of(first))
+
+
+def heard_of(first: Run) -> dict[Place, Tensor]:
+    """The tokens (N,) that have some weight in the map of each product."""
+    return {
+        (layer, "product", number): first.maps[label].flatten(0, -2).amax(dim=0) > 0
+        for label, (layer, number) in first.shown.items()
+        if label in first.maps and first.maps[label].shape[-1] == first.N
+    }
 
 
 def all_ways(N: int) -> Tensor:

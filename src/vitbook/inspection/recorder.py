@@ -503,6 +503,7 @@ class Watch(TorchFunctionMode):
             others = [x for x in given[1:] if x.ndim == 3]  # a context
             tokens = tokens_of([*given[:1], *others], len(given[0])) if given else set()
             keys = {x.shape[-1] for x in maps}
+            tokens |= {count + 1 for count in tokens}  # and a sink
             keys |= tokens if keys else set()  # a softmax of something else than tokens is a gate
             unread = {softmax.weights.shape[-1] for softmax in softmaxes}
             if any(not keys or length in keys for length in call.other_axes):
