@@ -2288,3 +2288,17 @@ def test_which_axis_is_that_of_heads_is_said_to_be_open_where_a_layer_cannot_run
     model = all_random(nn.Sequential(Keyword(Other(mix)), Block(Other(mix)))).eval().double()
     with pytest.raises(ValueError, match=r"'0\.layer'.*open which axis"):
         attention_maps(model, torch.randn(B, H, D).double())
+
+
+def test_keys_may_have_a_width_of_their_own():
+    def forward(model, x):
+        for layer in model.layers:
+            x = x + layer(x, x, x)[0]
+        return model.pool(model.new[..., : D // 2].expand(len(x), -1, -1), x, x)[0]
+
+    model = Root(forward)
+    model.pool = nn.MultiheadAttention(D // 2, H, kdim=D, vdim=D, batch_first=True)
+    images = torch.randn(B, 3, *SIZE)
+    with pytest.raises(ValueError, match=r"'pool': 4 queries ask 12 keys .*layers='layers.\*'"):
+        attention_maps(all_random(model).eval(), images)
+    assert attention_maps(model, images, layers="layers.*").shape == (2, B, H, N, N)

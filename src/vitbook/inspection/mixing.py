@@ -309,13 +309,14 @@ def crossed(first: Held, others: Iterable[Held]) -> list[str]:
             if not square or place not in run.asked or run.asked[place].shape != was.shape:
                 continue
             far = (run.passed[place].numbers - values).abs().amax(dim=1)
-            moved = far > STILL * values.abs().amax()
+            moved = far > 0
+            hardly = moved & (far <= STILL * values.abs().amax())  # by rounding, perhaps
             if moved.any():
                 before, after = (x.reshape(-1, *x.shape[-2:]) for x in (was, run.asked[place]))
                 changed = (before != after).flatten(1).any(dim=1)  # (h,)
                 turned, known = turned_rows(before, after, moved)
                 heads.setdefault(place, []).append(changed)
-                share = _share((turned != moved)[known & changed[:, None]])
+                share = _share((turned != moved)[known & changed[:, None] & ~hardly])
                 apart.setdefault(place, []).append(share)
     for place, those in heads.items():
         together = torch.stack(those)

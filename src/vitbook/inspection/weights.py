@@ -95,6 +95,8 @@ def fused_scores(func: Any, query: Tensor, key: Tensor, *_: Any, **__: Any) -> T
     """By which token asks which in a call of these functions, but for scale, weights and mask."""
     if func is F.multi_head_attention_forward:
         query, key = query.movedim(0, -2), key.movedim(0, -2)
+        if query.shape[-1] != key.shape[-1]:  # each has a projection of its own
+            query, key = query.mean(-1, keepdim=True), key.mean(-1, keepdim=True)
     if query.ndim > 2 and key.shape[-3] < query.shape[-3]:  # some heads share their keys
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
     return query @ key.mT
