@@ -1,5 +1,7 @@
 """L = 3, B = 2, h = 4, a grid of 2 x 3 patches and one class token: no two sizes alike."""
 
+import threading
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -71,6 +73,84 @@ def test_hooks_are_gone_after_the_block_and_after_an_exception():
     assert count_hooks() == 0
     assert not torch.nn.modules.module._has_any_global_hook(), "compiled modules would warn"
     assert not torch.overrides.has_torch_function((torch.zeros(1),)), "a mode is still on"
+
+
+def in_another_thread(work):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+class Beside(nn.Module):
+    """While it runs, the same model answers somebody else in another thread."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.answers = model, []
+
+    def forward(self, x):
+        self.answers.append(in_another_thread(lambda: self.model[1:](x.flip(0))))
+        return x
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_another_thread_gets_its_own_answers_and_leaves_the_maps_as_they_are(verify):
+    layers = (MultiHeadSelfAttention(embed_dim=12, num_heads=3) for _ in range(2))
+    model = nn.Sequential(nn.Identity(), *layers).eval()
+    x = torch.randn(B, 5, 12)
+    expected, right = attention_maps(model, x), model[1:](x.flip(0))
+    model[0] = Beside(model)
+    object.__setattr__(model[0], "model", model[0]._modules.pop("model"))
+    assert_close(attention_maps(model, x, verify=verify), expected)
+    first = model[0].answers[0]
+    assert first.equal(right)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_what_is_stopped_by_hand_leaves_no_trace(stop):
+    def stops(*_):
+        raise stop
+
+    model = nn.Sequential(MultiHeadSelfAttention(embed_dim=12, num_heads=3), nn.Linear(12, 12))
+    x = torch.randn(B, 5, 12)
+    handle = model[1].register_forward_pre_hook(stops)
+    with pytest.raises(stop):
+        attention_maps(model, x, verify=False)
+    handle.remove()
+    assert count_hooks() == 0
+    assert torch._C._is_torch_function_enabled()
+    assert attention_maps(model, x, verify=False).shape == (1, B, 3, 5, 5)
+
+
+class Drops(MultiHeadSelfAttention):
+    def attention_weights(self, x):
+        return F.dropout(super().attention_weights(x), 0.5, self.training)
+
+
+def test_a_layer_says_its_weights_without_dropout_and_draws_nothing():
+    model, x = Drops(embed_dim=12, num_heads=3), torch.randn(B, 5, 12)
+    torch.manual_seed(1)
+    with record_attention(model) as maps:
+        model(x)
+    drawn = torch.rand(1)
+    torch.manual_seed(1)
+    model(x)
+    assert torch.rand(1).equal(drawn)
+    assert model.training
+    assert_close(maps[""].sum(dim=-1), torch.ones(B, 3, 5))
+
+
+def test_a_number_has_no_axes():
+    class Looks(MultiHeadSelfAttention):
+        def forward(self, x):
+            out = super().forward(x)
+            assert out.mean().shape == ()
+            return out
+
+    model = Looks(embed_dim=12, num_heads=3)
+    assert attention_maps(model, torch.randn(B, 5, 12)).shape == (1, B, 3, 5, 5)
 
 
 def test_a_block_without_a_forward_pass_raises():
