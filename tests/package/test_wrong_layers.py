@@ -2290,6 +2290,41 @@ def test_which_axis_is_that_of_heads_is_said_to_be_open_where_a_layer_cannot_run
         attention_maps(model, torch.randn(B, H, D).double())
 
 
+def test_channels_first_and_as_many_as_tokens_are_given_as_the_other_reason():
+    class Turned(Open):
+        def forward(self, x):
+            return super().forward(x.mT).mT
+
+    def forward(model, x):
+        x = F.pad(x, (0, 0, 0, D - N)) + model.more
+        for layer in model.turned:
+            x = x + layer(x.mT).mT
+        return x
+
+    model = Root(forward)
+    model.more = nn.Parameter(torch.randn(1, D, D))
+    model.turned = nn.ModuleList(Turned() for _ in range(2))
+    with pytest.raises(ValueError, match=r"or it is given channels first, \(B, D, N\)"):
+        attention_maps(all_random(model).eval(), torch.randn(B, 3, *SIZE))
+
+
+def test_a_block_that_writes_into_its_argument_is_told_so():
+    class Writes(Block):
+        def forward(self, x):
+            x += self.layer(self.norm(x))
+
+    def forward(model, x):
+        x = x.contiguous()
+        for block in model.writes:
+            block(x)
+        return x
+
+    model = Root(forward)
+    model.writes = nn.ModuleList(Writes(Open()) for _ in range(2))
+    with pytest.raises(ValueError, match=r"'writes.0' gives nothing, and changes what it is given"):
+        attention_maps(all_random(model).eval(), torch.randn(B, 3, *SIZE))
+
+
 def test_keys_may_have_a_width_of_their_own():
     def forward(model, x):
         for layer in model.layers:

@@ -124,6 +124,10 @@ class Run(Watch):
         self._open: list[Place] = []
         self._fed = False  # a product came
 
+    def given(self) -> list[Tensor]:
+        """What modules were given as tokens."""
+        return [x for (_, what, _), x in self.kept.given.items() if what == "given"]
+
     def _is_plain(self, module: nn.Module) -> bool:
         return bool(self.passed) and super()._is_plain(module)  # it may be what embeds
 
@@ -170,6 +174,8 @@ class Run(Watch):
         if len(rest) < 2 or (x is None and not self._fed):
             return given
         if x is not None:
+            if rest[-1] is None and x.shape == args[0].shape and not x.equal(args[0]):
+                raise ValueError(f"{name!r} gives nothing, and changes what it is given")
             others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
             if not any(isinstance(y, Tensor) and y.ndim > 2 for y in others):
                 self.kept.alone.add(place)

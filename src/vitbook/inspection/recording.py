@@ -222,6 +222,8 @@ def _require_whole(
         )
     if mixing:
         why = "; ".join(f"{listed(names)} {why}" for why, names in _by_reason(mixing).items())
+        if any(x.ndim == 3 and x.shape[1] == x.shape[2] == N for x in first.given()):
+            why += ", or it is given channels first, (B, D, N), as many as tokens"
         advice = (
             f". attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives "
             f"the maps of {listed(list(maps))} alone"
