@@ -1,6 +1,7 @@
 """L = 3, B = 2, h = 4, a grid of 2 x 3 patches and one class token: no two sizes alike."""
 
 import threading
+import warnings
 
 import pytest
 import torch
@@ -348,6 +349,12 @@ def test_several_source_patches_are_averaged_and_do_not_count_as_found():
     assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 0
 
 
+def nested(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.nested.nested_tensor([*x])
+
+
 BAD_INPUT = [
     (lambda: record(torch.relu), TypeError, "model must be"),
     (
@@ -366,6 +373,8 @@ BAD_INPUT = [
     (lambda: attention_rollout(MAPS[:0]), ValueError, "at least one layer"),
     (lambda: attention_rollout(MAPS * float("nan")), ValueError, "between 0 and 1"),
     (lambda: attention_rollout(MAPS * 99), ValueError, "between 0 and 1"),
+    (lambda: attention_rollout(MAPS.to_sparse()), TypeError, "maps must be a dense tensor"),
+    (lambda: attention_rollout(nested(MAPS)), TypeError, "maps must be a dense tensor (L, B, h, N"),
     (lambda: mean_attention_distance(MAPS, 3, 4), ValueError, "N = 7"),
     (lambda: mean_attention_distance(MAPS, GRID, 0), ValueError, "patch_size"),
     (lambda: mean_attention_distance(MAPS, 1, 4, num_prefix=-1), ValueError, "num_prefix must be"),
@@ -375,6 +384,9 @@ BAD_INPUT = [
     (lambda: region_attention(MAPS[0], ONE, ONE), ValueError, "(L, B, h, N, N)"),
     (lambda: region_attention(MAPS, ONE.long(), ONE), TypeError, "queries must be"),
     (lambda: region_attention(MAPS, ONE, ONE[:1]), ValueError, "keys must have"),
+    (lambda: region_attention(MAPS, ONE, ONE, -1), ValueError, "num_prefix must be at least 0"),
+    (lambda: region_attention(MAPS, ONE, ONE, 7), ValueError, "num_prefix must be at most 6"),
+    (lambda: region_attention(MAPS, ONE, ONE, "1"), TypeError, "num_prefix must be a whole number"),
     (lambda: attention_hits(MAPS, ONE.long(), OTHER), TypeError, "sources must be"),
     (lambda: attention_hits(MAPS, ONE, OTHER[:1]), ValueError, "targets must have"),
     (lambda: attention_hits(MAPS, ONE & OTHER, OTHER), ValueError, "sources must"),
