@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
+from vitbook.command.beside import lending_run, statistics_told
 from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
 from vitbook.command.recipes import load_part, shape_of, statistics_of
@@ -121,10 +122,10 @@ def _said(options: argparse.Namespace) -> dict:
 
 
 def _of_weights(weights: str | None) -> dict:
-    """How the images of the run were prepared, if the weights are those of a run's folder."""
-    if weights is None or not (Path(weights) / "run.json").is_file():
-        return {}
-    settings = stored_run(Path(weights))["settings"]
+    """How the images of the weights were prepared, where their run or a file beside tells it."""
+    if weights is None or not (run := lending_run(Path(weights))):
+        return statistics_told(Path(weights))[0] if weights else {}
+    settings = stored_run(run)["settings"]
     mean, std = statistics_of(settings)
     return {"mean": mean, "std": std, "size": shape_of(settings)["image_size"]}
 
