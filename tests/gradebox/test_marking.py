@@ -252,7 +252,7 @@ def test_a_verdict_that_differs_from_the_first_runs_is_repeated(marked, monkeypa
 
 
 def test_a_training_without_an_end_takes_its_seconds_once_in_each_run(marked):
-    result = marked([*answers(), cell(FOREVER)], limits=Limits(cell_s=1.5, total_s=4))
+    result = marked([*answers(), cell(FOREVER)], limits=Limits(cell_s=2, total_s=4.7))
     assert points(result) == ALL
     assert len(result.stopped) == 1
 
