@@ -327,6 +327,11 @@ def test_torchrun_with_two_processes_makes_the_updates_of_one(tmp_path):
         if name.endswith("qkv.bias"):  # the key bias changes no logit: its gradient is rounding
             a, b = (bias.view(3, -1)[[0, 2]] for bias in (a, b))  # noise, which Adam makes large
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+    rows = list(zip(metrics(tmp_path / "one"), metrics(tmp_path / "two"), strict=True))
+    told = [(row, name) for row in rows for name in ("loss", "grad_norm")]
+    told += [(rows[-1], name) for name in ("val_loss", "val_accuracy")]  # of an odd number
+    for (alone, shared), name in told:
+        assert float(shared[name]) == pytest.approx(float(alone[name]), rel=1e-3), name
 
 
 def test_bf16_and_compile_are_switches_that_reach_the_run(tmp_path, capsys, monkeypatch):
