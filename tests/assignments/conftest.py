@@ -18,16 +18,19 @@ ROOT = Path(__file__).resolve().parents[2]
 MASTERS = sorted((ROOT / "assignments").glob("a*.md"))
 
 
-def unproven():
-    """Draws hold whatever comes: `make verify-assignments` and the deep tests prove many."""
+def unproven(mistakes):
+    """Draws hold whatever comes: `make verify-assignments` and the deep tests prove many. What the
+    mutants give is most of the work of a draw, and few tests look at it."""
     nothing = {"_rows": lambda proof, right: (), "complaints": lambda proof: ()}
+    if not mistakes:
+        nothing["_with_mistakes"] = lambda proof, case: case
     return mock.patch.multiple(prove._Proof, **nothing)
 
 
 @cache
-def draw(path, number, again=False):
-    """A drawn assignment; the first from a secret, drawn once, is proven."""
-    with unproven() if number != 1 or again else nullcontext():
+def draw(path, number, again=False, mistakes=False):
+    """A drawn assignment; the first from a secret, drawn once, is proven and has its mistakes."""
+    with nullcontext() if number == 1 and not again else unproven(mistakes):
         return draw_assignment(path, keys(number + 1)[number], "0.1.0")
 
 

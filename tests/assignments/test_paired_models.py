@@ -105,7 +105,8 @@ def test_names_alone_or_the_words_of_success_are_no_experiment(given):
 
 
 def test_many_threads_judge_as_one_does(drawn):
-    """All questions of an assignment, right and wrong answers, each a few times at once."""
+    """All questions of an assignment, right and wrong answers; experiments many times at once:
+    a model that threads shared would hold the weights of another's."""
     sources, pairs = list(drawn.master.setup), []
     for question, asked in zip(drawn.master.questions, drawn.cases.questions, strict=True):
         if question.manual:
@@ -116,8 +117,8 @@ def test_many_threads_judge_as_one_does(drawn):
             torch.manual_seed(0)
             pairs.append((run_case(names, case), case))
             pairs += [(mistake.gives, case) for mistake in case.mistakes]
+    pairs += 12 * [pair for pair in pairs if pair[1].claims]
     alone = [compare(*pair) for pair in pairs]
     assert any(verdict.ok for verdict in alone)
     with ThreadPoolExecutor(8) as pool:
-        for _ in range(3):
-            assert list(pool.map(lambda pair: compare(*pair), pairs * 4)) == alone * 4
+        assert list(pool.map(lambda pair: compare(*pair), pairs)) == alone

@@ -29,7 +29,8 @@ def with_slips(master, slips, path):
 
 @pytest.mark.parametrize("key", keys(2), ids=["public", "drawn", "drawn again"])
 @pytest.mark.parametrize("stem", SLIPS)
-def test_a_hidden_case_fails_each_slip(tmp_path, stem, key):
+def test_a_hidden_case_fails_each_slip(tmp_path, monkeypatch, stem, key):
+    monkeypatch.setattr(_Proof, "_with_mistakes", lambda proof, case: case)  # no words are needed
     master = Path(__file__).parents[2] / f"assignments/{stem}.md"
     path = with_slips(master, SLIPS[stem], tmp_path / "slips.md")
     secret = Secret(key, read_name(path))

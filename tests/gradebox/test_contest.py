@@ -70,7 +70,7 @@ def rules(tmp_path_factory, bubblewrap):
         for run in content["runs"]:  # a budget of three updates
             run["metrics"]["until_half"] = [3 / BUDGET] * 20
         (folder / f"{name}.json").write_text(json.dumps(content))
-    limits = Limits(call_s=2, memory_mb=1024)
+    limits = Limits(call_s=1, memory_mb=1024)
     return Rules("MyMixing", "places", 3, 1, 7, limits, bubblewrap, folder)
 
 

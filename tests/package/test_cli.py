@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import io
 import json
 import os
 import re
@@ -356,6 +357,11 @@ def test_torchrun_with_two_processes_makes_the_updates_of_one(tmp_path):
         if name.endswith("qkv.bias"):  # the key bias changes no logit: its gradient is rounding
             a, b = (bias.view(3, -1)[[0, 2]] for bias in (a, b))  # noise, which Adam makes large
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+    rows = list(zip(metrics(tmp_path / "one"), metrics(tmp_path / "two"), strict=True))
+    told = [(row, name) for row in rows for name in ("loss", "grad_norm")]
+    told += [(rows[-1], name) for name in ("val_loss", "val_accuracy")]  # of an odd number
+    for (alone, shared), name in told:
+        assert float(shared[name]) == pytest.approx(float(alone[name]), rel=1e-3), name
 
 
 def test_bf16_and_compile_are_switches_that_reach_the_run(tmp_path, capsys, monkeypatch):
@@ -541,20 +547,24 @@ def test_a_pipe_that_nobody_reads_is_named(tmp_path, capsys, monkeypatch):
     assert "what it printed into was closed; train --resume goes on from the last" in said
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a device that is full")
-def test_a_full_standard_output_is_not_called_a_full_run_folder(trained, unbuffered):
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "vitbook", "evaluate", str(trained)],
-            env=ENVIRONMENT | {"PYTHONUNBUFFERED": unbuffered},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert done.stderr == "vitbook: standard output: No space left on device\n"
+NO_SPACE = "vitbook: standard output: No space left on device\n"
+only_linux = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
+
+
+@only_linux
+def test_a_full_standard_output_is_not_called_a_full_run_folder(trained):
+    words = [sys.executable, "-m", "vitbook", "evaluate", str(trained)]
+    with open("/dev/full", "w") as full:  # it is full when Python ends
+        done = subprocess.run(words, env=ENVIRONMENT, stdout=full, stderr=-1, text=True)
+    assert (done.returncode, done.stderr) == (2, NO_SPACE)
+
+
+@only_linux
+def test_an_unbuffered_one_is_full_at_once(trained, monkeypatch, capsys):
+    with open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(full, write_through=True))
+        assert run("evaluate", trained) == 2
+    assert capsys.readouterr().err == NO_SPACE
 
 
 def test_traceback_shows_where_an_error_arose(tmp_path):

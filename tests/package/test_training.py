@@ -524,7 +524,8 @@ def two_processes(folder, kill_at=0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", [False, pytest.param(True, marks=pytest.mark.deep)])
+@pytest.mark.deep  # in `make test` the command makes them under torchrun: test_cli.py
+@pytest.mark.parametrize("killed", [False, True])
 def test_two_processes_make_the_updates_of_one_even_if_one_of_them_is_killed(tmp_path, killed):
     if killed:
         kill_at = DRAWN.randint(8, 24)  # a checkpoint is made every 6 steps, by process 0 alone

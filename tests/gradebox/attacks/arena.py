@@ -128,6 +128,8 @@ class Arena:
         self.prepare(attack)
         # who listens for an accomplice has time to hear it on a busy machine, too
         self.limits = replace(LIMITS, call_s=4, cell_s=8) if attack.accomplice else LIMITS
+        if attack.endless and not attack.innocent:  # each second is spent in every run and call
+            self.limits = replace(LIMITS, call_s=1, cell_s=1)
         class_ = [*self.accomplices, self.me, self.other]
         with watching(attack.goal in WATCHED) as seen:
             if in_order:
