@@ -158,7 +158,7 @@ def test_questions_that_were_left_as_handed_out_are_called_so(marked):
 )
 def test_notebooks_as_students_hand_them_in(marked, name):
     cells, less = CELLS[name] if isinstance(CELLS[name], tuple) else (CELLS[name], {})
-    result = marked(cells, limits=Limits(call_s=1, cell_s=1, lost_calls=1))
+    result = marked(cells, limits=Limits(call_s=1, cell_s=1.5, lost_calls=1))
     assert result.status == "ok"
     assert points(result) == {**ALL, **less}
 
@@ -252,7 +252,7 @@ def test_a_verdict_that_differs_from_the_first_runs_is_repeated(marked, monkeypa
 
 
 def test_a_training_without_an_end_takes_its_seconds_once_in_each_run(marked):
-    result = marked([*answers(), cell(FOREVER)], limits=Limits(cell_s=2, total_s=4.7))
+    result = marked([*answers(), cell(FOREVER)], limits=Limits(cell_s=2, total_s=5))
     assert points(result) == ALL
     assert len(result.stopped) == 1
 
@@ -260,9 +260,9 @@ def test_a_training_without_an_end_takes_its_seconds_once_in_each_run(marked):
 @pytest.mark.parametrize("right", [True, False])
 def test_what_a_stopped_cell_was_good_for_is_there_when_it_matters(marked, right):
     """A training that is stopped, and an answer that needs more of it than a moment gives."""
-    training = "import time\ncount, end = 0, time.process_time() + 0.6\nwhile True:\n"
+    training = "import time\ncount, end = 0, time.process_time() + 1.2\nwhile True:\n"
     training += f"    count = {6 if right else 5} if time.process_time() > end else 0"
-    found = points(marked([*answers(q3="count = 0"), cell(training)], limits=Limits(cell_s=1)))
+    found = points(marked([*answers(q3="count = 0"), cell(training)], limits=Limits(cell_s=2)))
     assert found == {**ALL, "q3": 1 if right else 0}
 
 
