@@ -135,6 +135,11 @@ def test_an_odd_file_has_its_sentence(tmp_path, kind):
     assert sum(len(part.labels) for part in parts) == left
 
 
+def test_what_says_that_it_is_opaque_is_not_put_on_white(tmp_path):
+    painted(RED).convert("RGBA").save(tmp_path / "x.png")
+    assert read_picture(tmp_path / "x.png", 30).remarks == ()
+
+
 def test_a_truncated_picture_is_left_out_and_the_others_stay(tmp_path):
     root = folder(tmp_path)
     whole = (root / "red" / "3.png").read_bytes()
@@ -375,6 +380,30 @@ def test_the_classes_that_one_part_lacks_are_told(tmp_path):
         read(tmp_path)
 
 
+def test_folders_of_other_classes_inside_one_are_refused(tmp_path):
+    root = folder(tmp_path)
+    folder(root / "augmented", first=50)
+    with pytest.raises(ValueError, match=r"augmented holds folders called as classes .*green, red"):
+        list_folder(root)
+    assert len(list_folder(root, folders_are_classes=True).classes) == 3
+
+
+def test_two_folders_of_one_part_are_named(tmp_path):
+    for first, part in enumerate(("train", "Train", "test")):
+        folder(tmp_path / part, first=10 * first)
+    with pytest.raises(
+        ValueError, match="but Train, train name one part: put what is in them into"
+    ):
+        list_folder(tmp_path)
+
+
+def test_classes_that_are_hidden_are_named(tmp_path):
+    for place in sorted(folder(tmp_path).iterdir()):
+        place.rename(tmp_path / f".{place.name}")
+    with pytest.raises(ValueError, match=r"holds no folder but hidden ones \(\.green, \.red\)"):
+        list_folder(tmp_path)
+
+
 def test_files_of_the_same_names_in_two_classes_are_asked_about(tmp_path):
     for name in ("JPEGImages", "SegmentationClass"):
         (tmp_path / name).mkdir()
@@ -519,6 +548,7 @@ LYING = {  # what is made; how many more pictures there are; the note
     "loop": (loop, 0, "a link to a folder that was read: red/again"),
     "broken": (lambda root: (root / "red" / "gone.png").symlink_to("/no"), 0, "broken link: red/g"),
     "pipe": (lambda root: os.mkfifo(root / "red" / "pipe.png"), 0, "a pipe or a device: red/pipe"),
+    "up": (lambda root: (root / "red" / "up").symlink_to(root), 0, "a folder above: red/up"),
     "beside": (lambda root: painted(RED).save(root / "x.png"), 0, "beside the folders of the c"),
     "file": (lambda root: (root / "red" / ".DS_Store").write_text("x"), 0, "hidden: red/.DS_Store"),
     **{
@@ -783,7 +813,7 @@ TOLD = {  # number, channels, chunks -> what is read, and what is said
     "colours": (0x8000, 3, {}, 128, (SHORT,)),
     "clear grey": (500, 1, CLEAR_GREY, 255, ("10 bits: scaled to 8", WHITE)),
     "clear colour": (500, 3, CLEAR_COLOUR, 255, (SHORT, WHITE)),
-    "another is clear": (0x8000, 3, CLEAR_COLOUR, 128, (SHORT, WHITE)),
+    "another is clear": (0x8000, 3, CLEAR_COLOUR, 128, (SHORT,)),
     "linear": (0x3700, 3, LINEAR, 127, (SHORT, "another gamma: that of sRGB")),
     "of screens": (0x3700, 3, OF_SCREENS, 0x37, (SHORT,)),
 }
@@ -911,3 +941,31 @@ def test_a_picture_that_was_changed_or_written_anew_stays_in_its_part(tmp_path):
     for name, what in (("1", "changed"), ("anew", "written anew")):
         note = f"1 file, {what} since the training, kept in its part: red/{name}.png."
         assert note in found.notes
+
+
+def test_what_was_saved_anew_with_another_ending_is_the_old_picture(tmp_path):
+    root = folder(tmp_path)
+    known = {file.key: file.part for file in list_folder(root).files}
+    known |= {f"red/{seed}.png": "train" for seed in range(10)} | {"red/1.png": "test"}
+    for seed in range(3):
+        path = root / "red" / f"{seed}.png"
+        Image.open(path).save(path.with_suffix(".jpg"))
+        path.unlink()
+    found = list_folder(root, known=known)
+    parts = {file.path.name: file.part for file in found.files if file.path.suffix == ".jpg"}
+    assert parts == {"0.jpg": "train", "1.jpg": "test", "2.jpg": "train"}
+    assert "3 files, changed since the training, kept in its part" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("was", ["train", "test"])
+def test_new_pictures_are_doubted_where_one_that_was_learned_is_gone(tmp_path, was):
+    root = folder(tmp_path)
+    known = {f"red/{seed}.png": "train" for seed in range(10)} | {"red/1.png": was}
+    Image.open(root / "red" / "1.png").save(root / "red" / "one.jpg")
+    Image.open(root / "red" / "2.png").save(root / "red" / "two.png")
+    known[next(file.key for file in list_folder(root).files if file.path.name == "2.png")] = "train"
+    for name in ("1.png", "2.png"):  # of the second it is known what it is called now
+        (root / "red" / name).unlink()
+    told = " ".join(list_folder(root, known=known).notes)
+    doubted = ", as 1 that it learned from is gone: if they are the same, it has learned from them"
+    assert f"new since the training{doubted if was == 'train' else ''}: " in told

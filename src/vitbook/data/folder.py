@@ -164,7 +164,7 @@ def list_folder(
     if len(names) < 2:
         raise ValueError(
             f"root must hold a folder for each class, at least two; {root} holds "
-            f"{listed(names) or 'no folder'}{_deeper(root, names)}"
+            f"{listed(names) or 'no folder'}{_hidden(root, odd)}{_deeper(root, names)}"
         )
     meant = folders_are_classes or classes is not None
     doubt = _doubt(below)
@@ -365,7 +365,9 @@ def _walk(place: Path, odd: _Odd, seen: set[str] | None = None) -> Iterator[Path
     known = endings()
     for path in _entries(place, odd):
         if path.is_dir():
-            if os.path.realpath(path) in seen:  # else a link to a folder above would never end
+            if odd.root.resolve().is_relative_to(path.resolve()):
+                odd.add("left out: a link to a folder above", path)
+            elif os.path.realpath(path) in seen:  # else a link to a folder above would never end
                 odd.add("left out: a link to a folder that was read", path)
             else:
                 yield from _walk(path, odd, seen)
@@ -415,6 +417,14 @@ def _only(place: Path) -> Path:
     return place
 
 
+def _hidden(root: Path, odd: _Odd) -> str:
+    """Folders whose names hide them."""
+    names = [
+        name for name in odd.kinds.get("left out: hidden", ()) if (root / local(name)).is_dir()
+    ]
+    return f" but hidden ones ({listed(names)}), which are left out" if names else ""
+
+
 def _deeper(root: Path, classes: list[str]) -> str:
     """Which folder the user may have meant."""
     while len(classes) == 1 and (root / local(classes[0])).is_dir():
@@ -447,20 +457,25 @@ def _cut(number: int, part: str) -> list[str]:
 
 
 def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> list[PictureFile]:
-    """Each file in the part that a run had it in; a new one where the folder says."""
-    kept = []
-    paths = {odd.name(file.path) for file in files}
+    """Each file in the part that a run had it in; a new one where the folder says.
+
+    A file counts as that of its name, whatever its ending, if that one is gone.
+    """
+    kept, new = [], []
     roots = {one for one in known if one.startswith(ROOT)}
     then = {one for one in known if "/" in one} - roots
+    gone = sorted(
+        then - {odd.name(file.path) for file in files}, key=lambda one: known[one] != "test"
+    )
+    stems = {os.path.splitext(one)[0]: known[one] for one in gone}  # of two, what was learned
     sizes = {int(one.split(":")[1]) for one in known if one.startswith(PIXELS)}
-    gone = len(then - paths)
-    perhaps = f", as {gone} are gone: if they are the same, it has learned from them"
-    perhaps = perhaps if 2 * gone > len(then) else ""
     pixels = cache(lambda path: _by_pixels(path, sizes, known))
     by_path = not roots or root_key(odd.root) in roots or any(file.key in known for file in files)
     by_path = by_path or any(pixels(file.path) for file in files)  # else only the names agree
+    lost = sum(known[one] != "test" for one in gone)
     for file in files:
-        part, named = known.get(file.key), known.get(odd.name(file.path))
+        name = odd.name(file.path)
+        part, named = known.get(file.key), known.get(name, stems.get(os.path.splitext(name)[0]))
         if part is None and by_path and (part := named):
             odd.add("changed since the training, kept in its part", file.path)
         elif part is None and (part := pixels(file.path)):
@@ -468,10 +483,15 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
         elif part is None and named:
             odd.add(ALIKE, file.path)
         elif part is None:
-            odd.add(f"new since the training{perhaps}", file.path)
+            new.append(file.path)
         elif part != file.part:
             odd.add("kept in the part that the training had it in", file.path)
+        lost -= name not in known and part not in (None, "test")
         kept.append(file if part is None else file._replace(part=part))
+    some = "1 that it learned from is" if lost == 1 else f"{lost} that it learned from are"
+    perhaps = f", as {some} gone: if they are the same, it has learned from them"
+    for path in new:
+        odd.add(f"new since the training{perhaps if lost > 0 else ''}", path)
     return kept
 
 
