@@ -53,12 +53,17 @@ def stored_run(out: Path) -> dict:
         if (path := out / PARTS_FILE).is_file():
             settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
         root = root and local(root)
-        learned = _complete(kept, format) if (kept := _learned(out)) else {}
+        learned = _complete(kept, format) if (kept := kept_notes(out).get("settings")) else {}
     except DAMAGE as error:
         raise ValueError(
             f"{path} is damaged ({type(error).__name__}: {error}); train again into another folder"
         ) from None
     now = settings_told(settings)["settings"]
+    if "parts" in learned and "parts" not in now:
+        raise ValueError(
+            f"{out / PARTS_FILE} is missing: it says which pictures the run has learned from; put "
+            "it back, or train again into another folder"
+        )
     if changed := [n for n, value in learned.items() if n in now and now[n] != value]:
         told = ", ".join(f"{n} was {_short(learned[n])}, now {_short(now[n])}" for n in changed)
         raise ValueError(
@@ -84,11 +89,11 @@ def settings_told(settings: dict) -> dict:
     return {"settings": told}
 
 
-def _learned(out: Path) -> dict | None:
-    """The settings that the checkpoint of a run keeps, where there is one that does."""
+def kept_notes(out: Path) -> dict:
+    """What the checkpoint of a run keeps beside the weights, where there is one that does."""
     with suppress(OSError, SafetensorError), safe_open(out / CHECKPOINT_FILE, "pt") as file:
-        return json.loads((file.metadata() or {}).get("notes", "{}")).get("settings")
-    return None  # of what is damaged the reader of its weights tells
+        return json.loads((file.metadata() or {}).get("notes", "{}"))
+    return {}  # of what is damaged the reader of its weights tells
 
 
 def _short(value: Any) -> str:
