@@ -23,6 +23,7 @@ from vitbook.data.folder import (
     root_key,
 )
 from vitbook.data.folder_names import listed as named
+from vitbook.data.near import near_ones
 from vitbook.data.pictures import pixel_key
 from vitbook.data.room import NormalizedImages
 from vitbook.models.foreign import read_weights, some, take, take_ours, telling
@@ -111,6 +112,7 @@ def describe(
         found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
         found |= _statistics(learned.images)
+    twins += near_ones(learned, pictures["test"])
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     labels = torch.cat([pictures[part].labels for part in parts])
     counted = _counted(listed.classes, labels, pictures["test"].labels)

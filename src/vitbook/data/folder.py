@@ -42,6 +42,7 @@ SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which
 FLAT = 2  # of 255: edges that differ less from cell to cell are those of noise
 CLEARLY = 5  # standard errors
 COUNTER = re.compile(r"\D*\d{1,5}")  # names such as img_12 are alike in many classes
+SERIES = re.compile(r"((?!.*\d{6})\D*\d.*\D)\d{1,4}")  # longer are dates, or of a data set
 LARGEST = 2**31  # bytes; no camera writes such a picture
 
 
@@ -574,12 +575,14 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
     things: dict[tuple[int, Path, str], list[str]] = defaultdict(list)
     for file in files:
         stem, beside = file.path.stem, stems[file.path.parent]
-        shorter = (stem[: mark.start()] for mark in re.finditer(r"[\W_]", stem))
-        thing = next((one for one in shorter if one in beside), stem.partition(".rf.")[0])
+        known = (one for one in _originals(stem) if one in beside)
+        name = stem.partition(".rf.")[0]
+        series = SERIES.fullmatch(name)  # x1_crop2: the second number counts views of the first
+        thing = next(known, series[1] if series else name)
         things[file.label, file.path.parent, thing].append(file.path.name)
     sizes, several = Counter(file.label for file in files), defaultdict[int, list[str]](list)
     for (label, _, _), names in things.items():
-        several[label] += names if 1 < len(names) <= SEVERAL else ()
+        several[label] += names if 1 < len(names) <= min(SEVERAL, sizes[label] - 1) else ()
     told = {classes[label]: some for label, some in several.items() if 2 * len(some) > sizes[label]}
     if not told:
         return []
@@ -588,6 +591,16 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
         f"{listed(told)}: files called as if they showed a thing twice ({shown}): masks teach "
         "nothing of a class, and of a picture's variants some would be learned and others tested."
     ]
+
+
+def _originals(stem: str) -> Iterator[str]:
+    """What a file's name says without its end, its beginning, or a word in it."""
+    marks = list(re.finditer(r"[\W_]", stem))
+    yield from (stem[: mark.start()] for mark in marks)
+    ends = [0, *(mark.end() for mark in marks)]
+    for start, end in combinations(ends, 2):
+        if not re.search(r"\d", stem[start:end]):
+            yield stem[:start] + stem[end:]
 
 
 def _alone(below: Mapping[str, Mapping[str, Path]]) -> list[str]:
