@@ -985,6 +985,18 @@ def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_
     assert f"{both}train/red/again.ppm." in told
 
 
+def test_a_test_of_copies_saved_anew_is_told(tmp_path):
+    for part, ending in (("train", "png"), ("test", "jpg")):
+        for name, colour in list(COLOURS.items())[:2]:
+            (tmp_path / part / name).mkdir(parents=True)
+            for seed in range(6):
+                path = tmp_path / part / name / f"{seed}.{ending}"
+                painted(colour, seed).resize((120, 144)).save(path)
+    given = {"data": "folder", "image_size": 16}
+    _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
+    assert "12 of 12 pictures of the test look like one that is learned from" in " ".join(told)
+
+
 def test_no_command_prints_what_a_terminal_would_obey(tmp_path, capsys):
     root, out = tmp_path / "photos", tmp_path / "run"
     for first, name in enumerate(("a\x1b[2Jb", "c\nd")):
