@@ -79,14 +79,21 @@ def pair(name: str, value: Any) -> tuple[int, int]:
     return whole(f"{name}[0]", value[0]), whole(f"{name}[1]", value[1])
 
 
-def floats(name: str, value: Any, axes: str) -> Tensor:
-    """A floating-point tensor with the named axes, for example "(B, N, D)" or "(..., N, d)"."""
+def tensor(name: str, value: Any, axes: str) -> Tensor:
+    """A dense tensor with the named axes, for example "(B, N, D)" or "(..., N, d)"."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor {axes}, got {type(value).__name__}")
+    if value.layout != torch.strided or value.is_nested:
+        raise TypeError(f"{name} must be a dense tensor {axes}, got one that is sparse or nested")
     rank, some = axes.count(",") + 1, "..." in axes
     if value.ndim < rank - 1 if some else value.ndim != rank:
         raise ValueError(f"{name} must have the axes {axes}, got the shape {tuple(value.shape)}")
-    if not value.is_floating_point():
+    return value
+
+
+def floats(name: str, value: Any, axes: str) -> Tensor:
+    """A dense tensor of floating-point numbers with the named axes."""
+    if not tensor(name, value, axes).is_floating_point():
         raise TypeError(f"{name} must hold floating-point numbers, got {value.dtype}")
     return value
 

@@ -4,6 +4,7 @@ The judge is a model whose answer is known: it adds up the light of three patche
 """
 
 import dataclasses
+import itertools
 import threading
 
 import pytest
@@ -83,6 +84,7 @@ def test_a_map_of_numbers_alone_has_two_controls_missing():
     assert found.missing == ("an untrained twin", "another image")
     assert "not tried" in str(found)
     assert not judged(known).missing
+    assert judged(known, twins=[]).missing == ("an untrained twin",)
 
 
 class Locked(Judge):
@@ -105,8 +107,8 @@ class Inference(Judge):
 
 UNTRIED = {
     Locked: "the map, against an untrained twin, as copying the model fails (cannot pickle",
-    WithoutGradients: "for comparison: the gradient, which the model does not give (element 0",
-    Inference: "for comparison: the gradient, which the model does not give (element 0",
+    WithoutGradients: "for comparison: the gradient, which the model does not give (model must ke",
+    Inference: "for comparison: the gradient, which the model does not give (model must ke",
 }
 
 
@@ -190,6 +192,11 @@ def made(heatmap=None, image=None, others=None, model=None, **options):
     )
 
 
+def growing():
+    rows = itertools.count(ROWS, ROWS)
+    return lambda model, image: torch.rand(next(rows), COLUMNS)
+
+
 BAD_INPUT = [
     (lambda: made(model=Judge()), ValueError, "say model.eval()"),
     (lambda: made(torch.rand(36)), ValueError, "heatmap must be (rows, columns)"),
@@ -199,4 +206,16 @@ BAD_INPUT = [
     (lambda: made(image=(x := images())[0], others=x), ValueError, "the image itself"),
     (lambda: made(model=Nan().eval()), ValueError, "answers with nan"),
     (lambda: made(target=3), ValueError, "target must be below 3"),
+    (lambda: made(torch.rand(ROWS, COLUMNS).numpy()), TypeError, "that gives one, got ndarray"),
+    (lambda: made(torch.rand(6, 6).to_sparse()), TypeError, "heatmap must be a dense tensor"),
+    (lambda: made(lambda m, x: None), TypeError, "heatmap must be a torch.Tensor (rows, columns)"),
+    (
+        lambda: made(growing()),
+        ValueError,
+        "maps of one shape, got (6, 6) and, of a twin or another",
+    ),
+    (lambda: made(model=lambda x: x), TypeError, "model must be a torch.nn.Module"),
+    (lambda: made(known, twins=[known]), TypeError, "each of twins must be a torch.nn.Module"),
+    (lambda: made(seed=0.5), TypeError, "seed must be a whole number"),
+    (lambda: made(seed=-1), ValueError, "seed must be at least 0"),
 ]

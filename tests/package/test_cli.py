@@ -272,6 +272,12 @@ def test_random_weights_of_timm_are_said_loudly(own, tmp_path, capsys):
     assert "mean 0.5, 0.5, 0.5" in page, "of timm's own configuration"
 
 
+def test_registers_are_not_called_a_class_token(own, tmp_path, capsys):
+    words = ["--timm", "vit_little_patch16_reg4_gap_256", "--random", "--no-audit", "--size", 64]
+    assert "the mean of all patches' rows, layer 14" in output(capsys, *own, *words)
+    assert "is a register: this model has no such token" in (tmp_path / "look.html").read_text()
+
+
 REFUSED = [
     (
         ["own.py:build", "--weights", "own.pt"],

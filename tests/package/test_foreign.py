@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import tarfile
 import zipfile
 from collections import OrderedDict, defaultdict, namedtuple
@@ -20,7 +21,10 @@ from torch import nn
 
 from vitbook.command import own_pictures
 from vitbook.command.any_model import load_whole
-from vitbook.models.foreign import read_weights, take, take_ours
+from vitbook.command.beside import statistics_told
+from vitbook.command.runs import lent_settings
+from vitbook.models.foreign import read_weights, take, take_ours, their_names
+from vitbook.models.hybrid import Hybrid
 from vitbook.models.transfer import adapt
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import load_weights, save_weights
@@ -120,6 +124,17 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "wider teacher": ({"teacher": WIDER, "student": STATE}, "student is taken"),
     "named tuple": ({"model": STATE, "shift": Range(1, 2)}, "model is taken"),
     "lists": ({"model": STATE, "n": Names([1]), "c": Config(n=Names([2]))}, "model is taken"),
+    "gradients": ({"grads": OTHER, "weights": STATE}, "weights is taken; to take another, save"),
+    "moments": ({"opt": {"exp_avg": OTHER}, "net": STATE}, "net is taken"),
+    "epochs": ({"epoch_1": OTHER, "epoch_20": STATE, "epoch_3": OTHER}, "epoch_20 is taken"),
+    "MoCo": (
+        with_prefix("momentum_encoder.", OTHER) | with_prefix("base_encoder."),
+        "the file with the prefix base_encoder. is taken",
+    ),
+    "EMA of zeros": (
+        {"model": STATE, "ema": {name: 0 * x for name, x in STATE.items()}},
+        "holds model and ema: model is taken",
+    ),
 }
 
 
@@ -310,6 +325,59 @@ def test_what_names_and_shapes_do_not_tell_is_asked_of_the_file_beside(tmp_path)
                 own_pictures.start_from(VisionTransformer(**SIZES), settings)
 
 
+HEADS_SAID = {  # by what scripts keep beside weights
+    "args": {"model": STATE, "args": argparse.Namespace(num_heads=4, decoder_heads=1)},
+    "hyper_parameters": {"state_dict": with_prefix("model."), "hyper_parameters": {"heads": 4}},
+    "config.model": {"state_dict": STATE, "config": {"model": Config(n_heads=4)}},
+    "config": {"state_dict": STATE, "config": '{"decoder": {"heads": 1}, "num_heads": 4}'},
+    "": {"model": STATE, "num_attention_heads": 4},
+    "metadata": {"num_heads": "4"},
+}
+
+
+@pytest.mark.parametrize("place", HEADS_SAID)
+def test_the_number_of_heads_is_taken_from_wherever_it_is_said(tmp_path, place):
+    path, saved = tmp_path / "x.pt", HEADS_SAID[place]
+    save_file(STATE, path, saved) if place == "metadata" else torch.save(saved, path)
+    given = {"data": "folder", "weights": str(path)}
+    assert lent_settings(given, {}) == {"num_heads": 4}
+    assert lent_settings(given | {"num_heads": 2}, {}) == {}
+    assert lent_settings(given | {"architecture": "mlp-mixer"}, {}) == {}
+    words = f"x.pt{(place and place != 'metadata' and f' ({place})') or ''} says 4 heads, the model"
+    with pytest.raises(ValueError, match=re.escape(words)):
+        own_pictures.start_from(VisionTransformer(**SIZES), {"weights": path, "timm": None})
+    notes = own_pictures.start_from(
+        VisionTransformer(**SIZES | {"num_heads": 4}), {"weights": path, "timm": None}
+    )
+    assert "no file says" not in " ".join(notes)
+
+
+STATISTICS_SAID = {
+    ("config.json", '{"pretrained_cfg": {"mean": [0.1, 0.2, 0.3], "std": [1, 0.5, 0.5]}}'): 0.1,
+    ("preprocessor_config.json", '{"image_mean": [0.4, 0, 0], "image_std": [0.1, 0.1, 0.1]}'): 0.4,
+    ("preprocessor_config.json", '{"do_normalize": false, "image_mean": [0.4, 0, 0]}'): 0.0,
+    ("config.json", '{"mean": [0.1, 0.2, 0.3], "std": [1, 0, 1]}'): "not taken",
+    ("config.json", '{"mean": [127.5, 127.5, 127.5], "std": [1, 1, 1]}'): "not taken",
+    ("config.json", '{"num_attention_heads": 3}'): "",
+    ("config.json", "[]"): "",
+}
+
+
+@pytest.mark.parametrize(("name", "text"), STATISTICS_SAID)
+def test_statistics_beside_weights_are_taken_or_it_is_said_that_they_are_not(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    known, said = statistics_told(tmp_path / "x.safetensors")
+    expected = STATISTICS_SAID[name, text]
+    if isinstance(expected, float):
+        assert known["mean"][0] == expected
+        assert said.endswith("taken")
+        assert f"the {name} beside" in said
+    else:
+        assert known == {}
+        assert said.endswith(expected)
+        assert bool(said) == bool(expected)
+
+
 def test_a_config_beside_is_asked_whatever_stands_in_it(tmp_path):
     save_file(STATE, tmp_path / "model.safetensors")
     unsaid = "no file says how many heads"
@@ -340,6 +408,68 @@ def test_a_refusal_says_what_had_been_taken(tmp_path):
     torch.save({"teacher": DEEPER, "epoch": 3}, tmp_path / "x.pth")
     with pytest.raises(ValueError, match=r"3 blocks, the model has 2.*--timm.*teacher is taken"):
         own_pictures.start_from(OURS, {"weights": tmp_path / "x.pth", "timm": None})
+
+
+def of_timm(state):
+    ours = {"positions.table": "pos_embed", "encoder.blocks.": "blocks.", "encoder.norm": "norm"}
+    for start, theirs in ours.items():
+        state = {
+            theirs + name.removeprefix(start) if name.startswith(start) else name: x
+            for name, x in state.items()
+        }
+    return state | {"pos_embed": state["pos_embed"][None]}
+
+
+WRONG_OF_TIMM = {  # what is changed in a file, and the refusal
+    "blocks.1.mlp.fc1.bias has the shape": {"blocks.1.mlp.fc1.bias": torch.ones(3)},
+    "blocks.0.attn.q_norm.weight is unknown": {"blocks.0.attn.q_norm.weight": torch.ones(8)},
+    "pos_embed holds 10 patches": {"pos_embed": torch.ones(1, 11, 8)},
+    "got the names cls_token, pos_embed, blocks.0": {"patch_embed.proj.weight": None},
+}
+
+
+@pytest.mark.parametrize("words", WRONG_OF_TIMM)
+def test_a_refusal_calls_tensors_as_the_file_does(tmp_path, words):
+    change = WRONG_OF_TIMM[words]
+    state = {name: x for name, x in (of_timm(STATE) | change).items() if x is not None}
+    state.pop("patch_embed.proj.bias" if None in change.values() else "", None)
+    model = VisionTransformer(**SIZES | {"image_size": 32})
+    for prefix in ("", "module."):
+        torch.save(with_prefix(prefix, state), tmp_path / "x.pth")
+        with pytest.raises(ValueError, match=words) as caught:
+            own_pictures.start_from(model, {"weights": tmp_path / "x.pth", "timm": None})
+        assert not re.search(r"positions\.table|encoder\.", str(caught.value))
+
+
+def test_tensors_that_are_joined_are_all_named():
+    start = "vit.encoder.layer.0.attention.attention."
+    names = [f"{start}{part}.weight" for part in ("query", "key", "value")]
+    state = {"vit.embeddings.patch_embeddings.projection.weight": torch.ones(8, 3, 8, 8)}
+    state |= {name: torch.ones(8, 8) for name in names} | {f"{start}query.bias": torch.ones(8)}
+    known = their_names(state)
+    assert known["encoder.blocks.0.attn.qkv.weight"] == " + ".join(names)
+    assert known["encoder.blocks.0.attn.qkv.bias"] == f"{start}query.bias"
+
+
+@pytest.mark.parametrize("rows", [16, 15])
+def test_a_table_that_timm_cannot_resample_is_refused_in_a_sentence(rows):
+    model = timm.create_model("vit_tiny_patch16_224", depth=1, embed_dim=24, num_classes=3)
+    state = model.state_dict() | {"pos_embed": torch.ones(1, rows, 24)}
+    words = rf"pos_embed has the shape \(1, {rows}, 24\).* behind 1 .* as many rows as a square"
+    with pytest.raises(ValueError, match=words) as caught:
+        load_whole(model, state, "x")
+    assert "invalid" not in str(caught.value)
+    for shape in ((1, 5, 16), (5, 24)):
+        with pytest.raises(ValueError, match=re.escape(f"shape {shape}, the model needs")):
+            load_whole(model, state | {"pos_embed": torch.ones(shape)}, "x")
+
+
+def test_attention_lent_to_a_layer_without_queries_is_refused_with_no_false_reason():
+    sizes = {name: x for name, x in SIZES.items() if name != "depth"}
+    attention, uniform = (Hybrid(**sizes, layers=[kind]) for kind in ("attention", "uniform"))
+    with pytest.raises(ValueError, match=r"qkv\.weight is unknown") as caught:
+        load_weights(uniform, attention.state_dict())
+    assert not re.search("apart|decides", str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +518,15 @@ NO_WEIGHTS = {
     "archive": (b"PK\x03\x04 and no more", "cannot be read as weights"),
     "tensor": (torch.ones(3), "holds no state dict, names with a tensor each; it has Tensor"),
     "empty": ({}, r"it has the names \(none\)"),
-    "no tensors": ({"epoch": 1, "loss": 2.0}, "it has the names epoch, loss"),
+    "no tensors": ({"epoch": 1, "step": 2}, "it has the names epoch, step$"),
+    "optimizer": (
+        {"state": {0: {"step": torch.ones(()), "exp_avg": torch.ones(3)}}, "param_groups": [{}]},
+        "it has the names state, param_groups, an optimizer's state: name the file of the model",
+    ),
+    "SGD": (
+        {"state": {"head.bias": {"momentum_buffer": torch.ones(3)}}},
+        "it has the names state, an optimizer's state: name the file of the model",
+    ),
     "whole model": (nn.Linear(2, 2), "code in it is not run"),
     "code": ({"model": Dangerous(pathlib.os.mkdir)}, "code in it is not run"),
     "other code": ({"x": Dangerous(exec)}, "code in it is not run"),

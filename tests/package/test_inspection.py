@@ -1,5 +1,8 @@
 """L = 3, B = 2, h = 4, a grid of 2 x 3 patches and one class token: no two sizes alike."""
 
+import threading
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -71,6 +74,84 @@ def test_hooks_are_gone_after_the_block_and_after_an_exception():
     assert count_hooks() == 0
     assert not torch.nn.modules.module._has_any_global_hook(), "compiled modules would warn"
     assert not torch.overrides.has_torch_function((torch.zeros(1),)), "a mode is still on"
+
+
+def in_another_thread(work):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+class Beside(nn.Module):
+    """While it runs, the same model answers somebody else in another thread."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.answers = model, []
+
+    def forward(self, x):
+        self.answers.append(in_another_thread(lambda: self.model[1:](x.flip(0))))
+        return x
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_another_thread_gets_its_own_answers_and_leaves_the_maps_as_they_are(verify):
+    layers = (MultiHeadSelfAttention(embed_dim=12, num_heads=3) for _ in range(2))
+    model = nn.Sequential(nn.Identity(), *layers).eval()
+    x = torch.randn(B, 5, 12)
+    expected, right = attention_maps(model, x), model[1:](x.flip(0))
+    model[0] = Beside(model)
+    object.__setattr__(model[0], "model", model[0]._modules.pop("model"))
+    assert_close(attention_maps(model, x, verify=verify), expected)
+    first = model[0].answers[0]
+    assert first.equal(right)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_what_is_stopped_by_hand_leaves_no_trace(stop):
+    def stops(*_):
+        raise stop
+
+    model = nn.Sequential(MultiHeadSelfAttention(embed_dim=12, num_heads=3), nn.Linear(12, 12))
+    x = torch.randn(B, 5, 12)
+    handle = model[1].register_forward_pre_hook(stops)
+    with pytest.raises(stop):
+        attention_maps(model, x, verify=False)
+    handle.remove()
+    assert count_hooks() == 0
+    assert torch._C._is_torch_function_enabled()
+    assert attention_maps(model, x, verify=False).shape == (1, B, 3, 5, 5)
+
+
+class Drops(MultiHeadSelfAttention):
+    def attention_weights(self, x):
+        return F.dropout(super().attention_weights(x), 0.5, self.training)
+
+
+def test_a_layer_says_its_weights_without_dropout_and_draws_nothing():
+    model, x = Drops(embed_dim=12, num_heads=3), torch.randn(B, 5, 12)
+    torch.manual_seed(1)
+    with record_attention(model) as maps:
+        model(x)
+    drawn = torch.rand(1)
+    torch.manual_seed(1)
+    model(x)
+    assert torch.rand(1).equal(drawn)
+    assert model.training
+    assert_close(maps[""].sum(dim=-1), torch.ones(B, 3, 5))
+
+
+def test_a_number_has_no_axes():
+    class Looks(MultiHeadSelfAttention):
+        def forward(self, x):
+            out = super().forward(x)
+            assert out.mean().shape == ()
+            return out
+
+    model = Looks(embed_dim=12, num_heads=3)
+    assert attention_maps(model, torch.randn(B, 5, 12)).shape == (1, B, 3, 5, 5)
 
 
 def test_a_block_without_a_forward_pass_raises():
@@ -268,6 +349,12 @@ def test_several_source_patches_are_averaged_and_do_not_count_as_found():
     assert attention_hits(maps, patches(0, 1), patches(5), num_prefix=0).item() == 0
 
 
+def nested(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.nested.nested_tensor([*x])
+
+
 BAD_INPUT = [
     (lambda: record(torch.relu), TypeError, "model must be"),
     (
@@ -286,6 +373,8 @@ BAD_INPUT = [
     (lambda: attention_rollout(MAPS[:0]), ValueError, "at least one layer"),
     (lambda: attention_rollout(MAPS * float("nan")), ValueError, "between 0 and 1"),
     (lambda: attention_rollout(MAPS * 99), ValueError, "between 0 and 1"),
+    (lambda: attention_rollout(MAPS.to_sparse()), TypeError, "maps must be a dense tensor"),
+    (lambda: attention_rollout(nested(MAPS)), TypeError, "maps must be a dense tensor (L, B, h, N"),
     (lambda: mean_attention_distance(MAPS, 3, 4), ValueError, "N = 7"),
     (lambda: mean_attention_distance(MAPS, GRID, 0), ValueError, "patch_size"),
     (lambda: mean_attention_distance(MAPS, 1, 4, num_prefix=-1), ValueError, "num_prefix must be"),
@@ -295,6 +384,9 @@ BAD_INPUT = [
     (lambda: region_attention(MAPS[0], ONE, ONE), ValueError, "(L, B, h, N, N)"),
     (lambda: region_attention(MAPS, ONE.long(), ONE), TypeError, "queries must be"),
     (lambda: region_attention(MAPS, ONE, ONE[:1]), ValueError, "keys must have"),
+    (lambda: region_attention(MAPS, ONE, ONE, -1), ValueError, "num_prefix must be at least 0"),
+    (lambda: region_attention(MAPS, ONE, ONE, 7), ValueError, "num_prefix must be at most 6"),
+    (lambda: region_attention(MAPS, ONE, ONE, "1"), TypeError, "num_prefix must be a whole number"),
     (lambda: attention_hits(MAPS, ONE.long(), OTHER), TypeError, "sources must be"),
     (lambda: attention_hits(MAPS, ONE, OTHER[:1]), ValueError, "targets must have"),
     (lambda: attention_hits(MAPS, ONE & OTHER, OTHER), ValueError, "sources must"),

@@ -117,6 +117,35 @@ def test_a_class_one_asks_about_is_followed_in_place_of_the_answer():
     assert not torch.allclose(drops, occlusion(model, x, P, paint), atol=0.01)
 
 
+def test_the_forecast_takes_its_gradient_also_where_none_is_kept():
+    model = Reads()
+    foretold = gradient_drop(model, X, P)
+    for without in (torch.no_grad(), torch.inference_mode()):
+        with without:
+            assert torch.equal(gradient_drop(model, X.clone(), P), foretold)
+
+
+def test_an_order_with_a_nan_in_it_is_none():
+    x = torch.arange(10.0).view(2, 5)
+    y = x.clone()
+    x[0, 0] = torch.nan
+    for got in (rank_correlation(x, y), rank_correlation(y, x)):
+        assert_close(got, torch.tensor([torch.nan, 1]).double(), equal_nan=True)
+    assert_close(rank_correlation(y.long(), y), torch.ones(2).double())
+
+
+class Says(Reads):
+    """Something made of its logits."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def forward(self, x):
+        return self.change(super().forward(x))
+
+
+Y = X[0, 0]
 BAD_INPUT = [
     (lambda: occlusion(Reads(), X[0], P), ValueError, "(B, C, H, W)"),
     (lambda: occlusion(Reads(), [1.0], P), TypeError, "images must be"),
@@ -130,6 +159,21 @@ BAD_INPUT = [
     ),
     (lambda: occlusion(Reads(), X, P, target=0.5), ValueError, "target must be a class"),
     (lambda: occlusion(nn.Identity(), X, P), ValueError, "must give logits (B, K)"),
+    (lambda: occlusion(None, X, P), TypeError, "model must be a function of images"),
+    (lambda: occlusion(Says(lambda x: x[:1]), X, P), ValueError, "with B = 2 and K of 1 or more"),
+    (lambda: occlusion(Says(lambda x: x[:, :0]), X, P), ValueError, "got (2, 0) of torch.float32"),
+    (lambda: occlusion(Says(lambda x: x.long()), X, P), ValueError, "got (2, 5) of torch.int64"),
+    (lambda: occlusion(Says(lambda x: x.sum()), X, P), ValueError, "got () of torch.float32"),
+    (lambda: gradient_drop(Says(torch.detach), X, P), ValueError, "model must keep gradients"),
+    (lambda: occlusion(Reads(), X, P, target="a"), ValueError, "whole numbers; got a"),
+    (lambda: gradient_drop(Reads(), X, P, target=[[0], 1]), ValueError, "whole numbers; got [[0]"),
+    (lambda: occlusion(Reads(), X.to_sparse(), P), TypeError, "images must be a dense tensor"),
+    (lambda: rank_correlation([1, 2], Y), TypeError, "x must be a torch.Tensor (..., n), got list"),
+    (lambda: rank_correlation(Y, Y.numpy()), TypeError, "y must be a torch.Tensor (..., n)"),
+    (lambda: rank_correlation(Y > 0, Y), TypeError, "x must hold whole or floating-point numbers"),
+    (lambda: rank_correlation(Y, Y + 0j), TypeError, "y must hold whole or floating-point numbers"),
+    (lambda: rank_correlation(Y, Y[:3]), ValueError, "broadcast, got the shapes (4, 6) and (3, 6)"),
+    (lambda: rank_correlation(Y, Y[0, 0]), ValueError, "y must have the axes (..., n)"),
     (lambda: rank_correlation(X[0, 0, 0], X[0, 0, 0, 1:]), ValueError, "same last axis"),
     (lambda: rank_correlation(X[..., :1], X[..., :1]), ValueError, "two numbers or more"),
 ]

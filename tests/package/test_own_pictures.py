@@ -306,9 +306,84 @@ def test_the_file_of_a_run_lends_what_its_folder_does(trained, learn, tmp_path, 
     assert "no file says how many heads" not in printed
     assert "whose folder it is not in" not in printed
     copied = shutil.copy(four / "checkpoint.safetensors", tmp_path / "copied.safetensors")
-    sizes = [*SMALL, "--num-heads", 4, "--positions", "rotary", "--steps", 1]
-    assert run(*learn, *sizes, "--weights", copied, "--out", tmp_path / "alone") == 0
+    assert run(*words, "--weights", copied, "--out", tmp_path / "alone") == 0
+    assert settings_in(tmp_path / "alone")["num_heads"] == 4
     assert "it may have learned from what is tested here" in capsys.readouterr().out
+    for place in (four, four / "head", four / "checkpoint.safetensors", copied):
+        for other, told in (
+            (["--num-heads", 2], "--num-heads was 4, now 2"),
+            (["--model", "medium", "--num-heads", 8], "--num-heads was 4, now 8"),
+            (["--positions", "none"], "positions was rotary, now none"),
+            (["--position-base", 7], "--position-base was 100.0, now 7.0"),
+            (["--post-norm"], "norm_first was True, now False"),
+        ):
+            if place.exists():
+                assert run(*words, "--weights", place, *other, "--out", tmp_path / "other") == 2
+                said = capsys.readouterr().err
+                assert f"the weights of {place} belong to another model: " in said
+                assert told in said
+    assert not (tmp_path / "other").exists()
+    assert run(*words, "--weights", four, "--timm", "test_vit", "--out", tmp_path / "other") == 2
+    assert "belong to another model" not in capsys.readouterr().err
+    same = ["--position-base", 100, "--num-heads", 4, "--dropout", 0.1]
+    assert run(*words, "--weights", four, *same, "--out", tmp_path / "same") == 0
+
+
+def test_normalization_is_that_of_the_weights_where_it_is_known(trained, learn, tmp_path, capsys):
+    other = tmp_path / "pictures"
+    for n, name in enumerate(COLOURS):
+        (other / name).mkdir(parents=True)
+        for seed in range(8):
+            painted((30, 30, 30 + 90 * n), seed).save(other / name / f"{seed}.png")
+    words = ["train", "--data", "folder", "--root", other, "--steps", 1, "--no-progress"]
+    words += ["--head-epochs", 0]
+    assert run(*words, "--weights", trained, "--out", tmp_path / "run") == 0
+    ours, theirs = settings_in(tmp_path / "run"), settings_in(trained)
+    assert (ours["mean"], ours["std"]) == (theirs["mean"], theirs["std"])
+    said = f"mean and std of the channels are those of the run of {trained}"
+    assert said in capsys.readouterr().out
+
+    save_file(timm.create_model("test_vit", num_classes=2).state_dict(), tmp_path / "x.safetensors")
+    words += ["--timm", "test_vit", "--batch-size", 4, "--weights", tmp_path / "x.safetensors"]
+    look = ["attention", other / "red" / "1.png", "--no-audit", "--out", tmp_path / "look.html"]
+    look += ["--timm", "test_vit", "--weights", tmp_path / "x.safetensors"]
+    assert run(*words, "--out", tmp_path / "unsaid") == 0
+    assert "those of test_vit are taken" in capsys.readouterr().out
+    config = {"mean": [0.1, 0.2, 0.3], "std": [0.4, 0.5, 0.6]}
+    config = {"architecture": "test_vit2.x", "pretrained_cfg": config}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert run(*words, "--out", tmp_path / "said") == 0
+    assert settings_in(tmp_path / "said")["mean"] == [0.1, 0.2, 0.3]
+    printed = capsys.readouterr().out
+    assert "std [0.4, 0.5, 0.6]: taken" in printed
+    assert "says test_vit2.x, and not test_vit: is this its kind?" in printed
+    assert run(*look) == 0
+    assert "says test_vit2.x, and not test_vit" in capsys.readouterr().out
+    assert "mean 0.1, 0.2, 0.3, std 0.4, 0.5, 0.6" in (tmp_path / "look.html").read_text()
+
+
+def test_heads_that_are_told_are_built_and_those_of_timm_are_not_told(learn, tmp_path, capsys):
+    torch.manual_seed(5)
+    wide = SIZES | {"num_heads": 8}
+    before = VisionTransformer(image_size=32, in_channels=3, num_classes=3, **wide)
+    save_weights(before, tmp_path / "x.safetensors", metadata={"num_heads": "8"})
+    at = SMALL.index("--num-heads")
+    words = [*learn, *SMALL[:at], *SMALL[at + 2 :], "--steps", 1, "--head-epochs", 0]
+    assert run(*words, "--weights", tmp_path / "x.safetensors", "--out", tmp_path / "run") == 0
+    assert settings_in(tmp_path / "run")["num_heads"] == 8
+    printed = capsys.readouterr().out
+    assert f"num_heads 8, as is said with {tmp_path / 'x.safetensors'}" in printed
+    assert "no file says how many heads" not in printed
+    small = timm.create_model("test_vit", num_classes=2, img_size=32)
+    torch.save(small.state_dict(), tmp_path / "x.pth")
+    words = [*learn, "--steps", 1, "--head-epochs", 0, "--no-progress", "--batch-size", 4]
+    words += ["--image-size", 32, "--out"]
+    of_timm = ["--timm", "test_vit", "--weights", tmp_path / "x.pth"]
+    assert run(*words, tmp_path / "timm", *of_timm) == 0
+    ours = ["--architecture", "vit", "--patch-size", 16, "--embed-dim", 64, "--depth", 6]
+    ours += ["--num-heads", 2, "--mlp-ratio", 3, "--weights", tmp_path / "timm"]
+    assert run(*words, tmp_path / "ours", *ours) == 0
+    assert "no file says how many heads they had: 2" in capsys.readouterr().out
 
 
 def test_a_picture_that_is_learned_from_is_not_tested_under_another_name(tmp_path, capsys):
@@ -388,6 +463,8 @@ def test_it_starts_from_weights_of_another_run_with_the_head_first(learn, tmp_pa
     assert run(*words) == 0
     printed = capsys.readouterr().out
     assert "positions resampled from 2 x 2 to 4 x 4" in printed
+    assert "start.safetensors does not say what it has learned from" in printed
+    assert "those of the pictures here are taken" in printed
     assert printed.index("first the head alone") < printed.index("now all weights")
     head = weights(tmp_path / "run" / "head")
     whole = weights(tmp_path / "run")
@@ -817,6 +894,7 @@ IDLE = {
     "train --data folder --root ROOT --folders-are-classes": "must be left out: no folder of",
     "train --root .": "--root must be left out: digits come with the package; one's own pictures",
     "train --data folder --root ROOT --download": "--download must be left out",
+    "train --data folder --root ROOT --weights RUN --position-std 1": "--position-std must be left",
     "train --data folder --root ROOT --timm test_vit --depth 2": "--depth must be left out: test_v",
     "train --data folder --root ROOT --timm test_vit --drop-path 0.3 --pool cls": "--drop-path, --",
     "train --data folder --root ROOT --timm test_vit --post-norm": "--post-norm must be left out",

@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import timm
@@ -117,6 +118,142 @@ def silent():
     return nn.Sequential(nn.Linear(3, 3))
 
 
+class Part(nn.Module):
+    """A block that attends; or multiplies by the map of another one, as LazyFormer does."""
+
+    def __init__(self, before=None):
+        super().__init__()
+        self.qkv, self.mlp, self.before = nn.Linear(32, 96), nn.Linear(32, 32), [before]
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+        before = self.before[0]
+        self.map = before.map if before else (q @ k.mT / 8**0.5).softmax(-1)
+        return x + self.mlp((self.map @ v).transpose(1, 2).flatten(2))
+
+
+class Between(nn.Module):
+    """Blocks between patches and a head; what they take and give is packed."""
+
+    def __init__(self, *blocks, pack=lambda x: x, unpack=lambda x: x):
+        super().__init__()
+        self.patches, self.head = nn.Conv2d(3, 32, P, P), nn.Linear(32, 5)
+        self.blocks = nn.ModuleList(blocks)
+        self.pack, self.unpack = pack, unpack
+
+    def forward(self, images):
+        self.tokens = [self.patches(images).flatten(2).mT]
+        for block in self.blocks:
+            self.tokens.append(self.unpack(block(self.pack(self.tokens[-1]))))
+        return self.head(self.tokens[-1].mean(1))
+
+
+def test_blocks_of_one_class_count_also_where_one_shows_no_map():
+    first = Part()
+    chain = [nn.Sequential(nn.Linear(32, 32), x) for x in (Part(), first, Part(first))]
+    for blocks in ([first, Part(first)], [Part(), first, Part(first), Part(first)], chain):
+        model = all_random(Between(*blocks)).eval()
+        norms = token_norms(model, X)
+        assert_close(norms, torch.stack(model.tokens).norm(dim=-1))
+        features = image_features(model, X, token="mean", num_prefix=0)
+        assert_close(features, model.tokens[-1].mean(dim=1))
+    assert len(token_norms(model, X, layers="blocks.0.*")) == 2, "of the one that was named"
+
+
+def test_what_is_like_a_block_and_has_no_tokens_is_none():
+    class Residual(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return x + self.inner(x)
+
+    model = all_random(Between(*(Residual(Part()) for _ in range(2)))).eval()
+    model.patches = nn.Sequential(model.patches, Residual(nn.Conv2d(32, 32, 1)))
+    model.head = Residual(nn.Linear(32, 32))  # (B, D)
+    norms = token_norms(model, X)
+    assert_close(norms, torch.stack(model.tokens).norm(dim=-1))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_channels_are_no_tokens_where_they_are_as_many(turned):
+    class Channels(Part):
+        def forward(self, x):
+            return super().forward(x.mT).mT
+
+    blocks = [(Channels if turned else Part)() for _ in range(2)]
+    turn = (lambda x: x.mT) if turned else (lambda x: x)
+    model = all_random(Between(*blocks, pack=turn, unpack=turn)).eval()
+    images = torch.randn(B, 3, 4 * P, 8 * P)
+    if turned:
+        for layers in (None, "blocks.*"):
+            with pytest.raises(ValueError, match=r"seems to take \(B, D, N\) with N = D = 32"):
+                token_norms(model, images, layers)
+        return
+    norms = token_norms(model, images)
+    model(images)
+    assert_close(norms, torch.stack(model.tokens).norm(dim=-1))
+
+
+PACKED = {
+    "a list": (lambda x: [x], lambda x: x[0]),
+    "a tuple": (lambda x: (x, 3), lambda x: x[0]),
+    "a dict": (lambda x: {"x": x, "mask": None}, lambda x: x["x"]),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_tokens_are_found_in_what_packs_them(name):
+    pack, unpack = PACKED[name]
+
+    class Packed(Part):
+        def forward(self, x):
+            return pack(super().forward(unpack(x)))
+
+    model = all_random(Between(Packed(), Packed(), pack=pack, unpack=unpack)).eval()
+    norms = token_norms(model, X)
+    assert_close(norms, torch.stack(model.tokens).norm(dim=-1))
+
+
+class Grid(Part):
+    def forward(self, x):
+        return super().forward(x.flatten(2).mT).mT.unflatten(2, x.shape[2:])
+
+
+class Kept(Part):
+    """Tokens are in an object of its own."""
+
+    def forward(self, x):
+        return SimpleNamespace(x=super().forward(x.x))
+
+
+class Inline(Between):
+    """Calls what its blocks hold, and not the blocks."""
+
+    def __init__(self):
+        super().__init__(*(nn.ModuleDict({"mix": Part()}) for _ in range(2)))
+
+    def forward(self, images):
+        x = self.patches(images).flatten(2).mT
+        for block in self.blocks:
+            x = block["mix"](x)
+        return self.head(x.mean(1))
+
+
+def in_grids():
+    return Between(
+        Grid(),
+        Grid(),
+        pack=lambda x: x.mT.unflatten(2, (4, 6)),
+        unpack=lambda x: x.flatten(2).mT,
+    )
+
+
+def kept():
+    return Between(Kept(), Kept(), pack=lambda x: SimpleNamespace(x=x), unpack=lambda x: x.x)
+
+
 class Turned(nn.Module):
     """A block that gives (B, D, N)."""
 
@@ -141,8 +278,35 @@ def test_taking_norms_leaves_modes_and_hooks_alone():
 BAD_INPUT = [
     (lambda: image_features(ours(pool="mean"), X), ValueError, "this model has no class token"),
     (lambda: image_features(ours(), X, 2), ValueError, "layer must be below 2, the number of bl"),
+    (lambda: image_features(ours(), X, -3), ValueError, "layer must be at least -2"),
+    (lambda: image_features(ours(), X, True), TypeError, "layer must be a whole number"),
+    (lambda: image_features(ours(), X, 1.0), TypeError, "layer must be a whole number"),
     (lambda: image_features(ours(), X, token=25), ValueError, "token must be below 25, got 25"),
+    (lambda: image_features(ours(), X, token="avg"), ValueError, "token must be one of 'cls', 'm"),
+    (lambda: image_features(ours(), X.numpy()), TypeError, "images must be a torch.Tensor"),
+    (
+        lambda: image_features(ours(), X, token="mean", num_prefix=25),
+        ValueError,
+        "num_prefix must be below 25, got 25",
+    ),
+    (lambda: image_features(ours(), X, num_prefix=26), ValueError, "num_prefix must be below 25"),
+    (lambda: image_features(ours(), X, num_prefix=-1), ValueError, "num_prefix must be at least 0"),
+    (lambda: image_features(ours(), X, token=3, num_prefix="1"), TypeError, "num_prefix must be a"),
+    (
+        lambda: token_norms(Inline(), X),
+        ValueError,
+        "model (Inline) must call its blocks, so that tokens enter and leave them; of 'blocks.0', "
+        "'blocks.1' it calls parts alone",
+    ),
+    (lambda: image_features(Inline(), X, 0, 0), ValueError, "model (Inline) must call its blocks"),
+    (
+        lambda: token_norms(in_grids(), X),
+        ValueError,
+        "block 'blocks.0' must take and give tokens (B, N, D) with B, N = 2, 24, got (2, 32, 4, 6)",
+    ),
+    (lambda: token_norms(kept(), X), ValueError, "with B, N = 2, 24, got SimpleNamespace"),
     (lambda: find_num_prefix(torch.relu), TypeError, "model must be"),
+    (lambda: find_num_prefix(ours(), X.numpy()), TypeError, "images must be a torch.Tensor"),
     (lambda: find_num_prefix(silent()), ValueError, "before its patches; give num_prefix"),
     (lambda: token_norms(silent(), torch.ones(1, 3)), ValueError, "none of its layers showed"),
     (

@@ -1136,6 +1136,157 @@ def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(for
         find_num_prefix(model, images)
 
 
+def inline(mix, at):
+    """Blocks in the model's forward; one of them mixes tokens beside its attention."""
+
+    def forward(model, x):
+        x = x + model.pos
+        for number, layer in enumerate(model.layers):
+            y = layer(x, x, x)[0]
+            x = mix(x, y) if number == at else x + y
+        return x
+
+    return Root(forward)
+
+
+def asks_for(memory):
+    def forward(model, x):
+        given = memory(model, x)
+        for layer in model.layers:
+            x = x + layer(x, given, given)[0]
+        return x
+
+    return Root(forward)
+
+
+class Handed(nn.Module):
+    """A block that is given its tokens in a form of its own, and mixes them beside attention."""
+
+    def __init__(self, mixes):
+        super().__init__()
+        self.layer, self.mixes = nn.MultiheadAttention(D, H, batch_first=True), mixes
+
+    def forward(self, *, given):
+        x = next(iter(given.values())) if isinstance(given, dict) else given[0]
+        x = x + self.layer(x, x, x)[0] + self.mixes * x.mean(1, keepdim=True)
+        return {"x": x} if isinstance(given, dict) else (x,)
+
+
+def handed(form, at):
+    def forward(model, x):
+        given = form(x + model.pos)
+        for block in model.handed:
+            given = block(given=given)
+        return given
+
+    model = Root(forward)
+    model.handed = nn.ModuleList(Handed(number == at) for number in range(3))
+    return model
+
+
+MIXES = {
+    "the mean": lambda x, y: x + y + x.mean(1, keepdim=True),
+    "a gate by the mean": lambda x, y: x + y * x.mean(1, keepdim=True).sigmoid(),
+    "other tokens": lambda x, y: x.flip(1) + y,
+    "neighbours": lambda x, y: x + y + x.roll(1, 1),
+}
+MEMORIES = {
+    "slots": lambda model, x: model.pos.expand_as(x),
+    "nothing": lambda model, x: torch.zeros_like(x),
+    "tokens, sorted": lambda model, x: x.sort(1)[0],
+    "the mean": lambda model, x: x.mean(1, keepdim=True).expand_as(x),
+    "the first tokens": lambda model, x: x,
+}
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("mix", MIXES.values(), ids=MIXES)
+def test_what_mixes_beside_attention_is_seen_in_the_first_block_too(mix, at):
+    with pytest.raises(ValueError, match=r"moves tokens when another one is disturbed|put in"):
+        attention_maps(all_random(inline(mix, at)).eval(), torch.randn(B, 3, *SIZE))
+    plain_one = all_random(inline(torch.add, at)).eval()
+    assert attention_maps(plain_one, torch.randn(B, 3, *SIZE)).shape == (2, B, H, N, N)
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("form", [lambda x: (x,), lambda x: {"x": x}], ids=["tuple", "dict"])
+def test_a_block_may_be_given_its_tokens_in_any_form(form, at):
+    model, images = all_random(handed(form, at)).eval(), torch.randn(B, 3, *SIZE)
+    if at == 3:
+        assert attention_maps(model, images).shape == (3, B, H, N, N)
+    else:
+        with pytest.raises(ValueError, match=f"'handed.{at}'.* {MOVES}"):
+            attention_maps(model, images)
+
+
+@pytest.mark.parametrize("memory", MEMORIES.values(), ids=MEMORIES)
+def test_values_of_something_else_than_the_tokens_before_are_no_columns_of_a_map(memory):
+    with pytest.raises(ValueError, match=r"multiplies its map with values|moves tokens"):
+        attention_maps(all_random(asks_for(memory)).eval(), torch.randn(B, 3, *SIZE))
+
+
+@pytest.mark.parametrize("token", range(N))
+def test_no_token_may_have_another_value(token):
+    def zero(q, k, v):
+        v = v.clone()
+        v[:, :, token] = 0
+        return attend(q, k, v)
+
+    with pytest.raises(ValueError, match=r"'1.layer' multiplies its map with values that do not"):
+        attention_maps(stack(plain(), Other(zero), plain()), tokens())
+
+
+def test_a_value_that_nobody_hears_may_be_anything():
+    def masked(q, k, v):
+        hidden = torch.arange(N) > N - 3
+        scores = (q @ k.mT / 3).masked_fill(hidden, -math.inf)
+        return scores.softmax(-1) @ (v * ~hidden[:, None])
+
+    maps = attention_maps(stack(plain(), Other(masked), plain()), tokens())
+    assert (maps[1, ..., N - 2 :] == 0).all()
+
+
+def padded_window(model, x):
+    x = F.pad(x, (0, 0, 0, 6))
+    for block in model.blocks:
+        x = block(x)
+    return x[:, :N]
+
+
+def test_a_window_that_is_padded_is_not_the_image():
+    model = all_random(Root(padded_window)).eval()
+    with pytest.raises(ValueError, match="the same for a quarter of its tokens or more: padding"):
+        attention_maps(model, torch.randn(B, 3, *SIZE))
+
+
+class Rootless(nn.Module):
+    """Channels attend to each other, in a module without parameters."""
+
+    def forward(self, x):
+        q = x.flatten(2)
+        return x + ((q @ q.mT).softmax(-1) @ q).view_as(x)
+
+
+def test_rows_that_no_module_gives_or_takes_may_be_channels():
+    model = nn.Sequential(nn.Conv2d(3, D, P, P), Rootless(), Rootless()).eval()
+    with pytest.raises(ValueError, match="as many rows as no module gives or is given tokens"):
+        attention_maps(model, torch.randn(B, 3, *SIZE))
+
+
+class Shifted(Block):
+    def forward(self, x):
+        return x + self.layer(self.norm(x).roll(1, 1)).roll(-1, 1)
+
+
+def test_layers_whose_tokens_come_in_other_orders_are_not_advised():
+    model = all_random(nn.Sequential(Block(plain()), Shifted(plain()))).eval()
+    with pytest.raises(ValueError, match="moves tokens") as refusal:
+        attention_maps(model, tokens().float())
+    assert "layers=" not in str(refusal.value)
+    with pytest.raises(ValueError, match=r"'1.layer' has its tokens in another order"):
+        attention_maps(model, tokens().float(), layers="*.layer")
+
+
 class Lines(nn.Module):
     """Blocks of a grid (B, H, W, D), by a function and a norm that stands behind it."""
 
@@ -2137,3 +2288,52 @@ def test_which_axis_is_that_of_heads_is_said_to_be_open_where_a_layer_cannot_run
     model = all_random(nn.Sequential(Keyword(Other(mix)), Block(Other(mix)))).eval().double()
     with pytest.raises(ValueError, match=r"'0\.layer'.*open which axis"):
         attention_maps(model, torch.randn(B, H, D).double())
+
+
+def test_channels_first_and_as_many_as_tokens_are_given_as_the_other_reason():
+    class Turned(Open):
+        def forward(self, x):
+            return super().forward(x.mT).mT
+
+    def forward(model, x):
+        x = F.pad(x, (0, 0, 0, D - N)) + model.more
+        for layer in model.turned:
+            x = x + layer(x.mT).mT
+        return x
+
+    model = Root(forward)
+    model.more = nn.Parameter(torch.randn(1, D, D))
+    model.turned = nn.ModuleList(Turned() for _ in range(2))
+    with pytest.raises(ValueError, match=r"or it is given channels first, \(B, D, N\)"):
+        attention_maps(all_random(model).eval(), torch.randn(B, 3, *SIZE))
+
+
+def test_a_block_that_writes_into_its_argument_is_told_so():
+    class Writes(Block):
+        def forward(self, x):
+            x += self.layer(self.norm(x))
+
+    def forward(model, x):
+        x = x.contiguous()
+        for block in model.writes:
+            block(x)
+        return x
+
+    model = Root(forward)
+    model.writes = nn.ModuleList(Writes(Open()) for _ in range(2))
+    with pytest.raises(ValueError, match=r"'writes.0' gives nothing, and changes what it is given"):
+        attention_maps(all_random(model).eval(), torch.randn(B, 3, *SIZE))
+
+
+def test_keys_may_have_a_width_of_their_own():
+    def forward(model, x):
+        for layer in model.layers:
+            x = x + layer(x, x, x)[0]
+        return model.pool(model.new[..., : D // 2].expand(len(x), -1, -1), x, x)[0]
+
+    model = Root(forward)
+    model.pool = nn.MultiheadAttention(D // 2, H, kdim=D, vdim=D, batch_first=True)
+    images = torch.randn(B, 3, *SIZE)
+    with pytest.raises(ValueError, match=r"'pool': 4 queries ask 12 keys .*layers='layers.\*'"):
+        attention_maps(all_random(model).eval(), images)
+    assert attention_maps(model, images, layers="layers.*").shape == (2, B, H, N, N)

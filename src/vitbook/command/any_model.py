@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vitbook.command.beside import of_other_timm
 from vitbook.files import defined_in
 from vitbook.models.fitting import unfit, unwritten
 from vitbook.models.foreign import SHOWN, Found, read_weights, some, take, telling
@@ -37,6 +38,8 @@ def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
         state, notes = take(found, model.state_dict(), options.weights)
         with telling(notes):
             notes = notes + load_whole(model, state, options.weights)
+        if options.timm:
+            notes += of_other_timm(options.timm, Path(options.weights))
         words = [f"weights from {Path(options.weights).name}", *notes]
         return model.eval(), "; ".join(words).replace(options.weights, Path(options.weights).name)
     if options.model:
@@ -57,13 +60,12 @@ def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[st
     """
     own, notes = model.state_dict(), []
     fit = getattr(sys.modules[type(model).__module__], "checkpoint_filter_fn", None)
-    table = state.get("pos_embed")
-    if fit and table is not None and "pos_embed" in own and table.shape != own["pos_embed"].shape:
+    if fit and _of_another_grid(state.get("pos_embed"), own.get("pos_embed")):
+        table = state["pos_embed"]
         try:
             state = fit(state, model)
-        except Exception as error:  # of timm, whose functions expect their own files
-            what = f"pos_embed of the shape {tuple(table.shape)}: {' '.join(str(error).split())}"
-            raise ValueError(f"{path} cannot be fitted to the model, {what}") from None
+        except Exception:  # of timm, whose functions expect their own files
+            raise ValueError(f"{path} cannot be fitted: {_no_grid(model, table)}") from None
         old, new = table.shape[1], state["pos_embed"].shape[1]
         notes = [f"positions resampled from {old} to {new} tokens"]
     for what, names in (
@@ -80,6 +82,23 @@ def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[st
         raise ValueError(f"{path} {some(sentences)}")
     model.load_state_dict(state)
     return notes + unwritten(state)
+
+
+def _of_another_grid(theirs: Tensor | None, ours: Tensor | None) -> bool:
+    """Whether tables of positions differ in no more than the number of their patches."""
+    if theirs is None or ours is None or theirs.ndim != ours.ndim:
+        return False
+    return theirs.shape != ours.shape and (ours.ndim != 3 or theirs.shape[2] == ours.shape[2])
+
+
+def _no_grid(model: Any, table: Tensor) -> str:
+    """Why timm does not resample a table of positions."""
+    first = 0 if getattr(model, "no_embed_class", False) else getattr(model, "num_prefix_tokens", 0)
+    theirs, ours = tuple(table.shape), tuple(model.pos_embed.shape)
+    return (
+        f"pos_embed has the shape {theirs}, the model needs {ours}; timm resamples it where, "
+        f"behind {first} for the tokens before the patches, it has as many rows as a square"
+    )
 
 
 def _of_timm(options: argparse.Namespace, found: Found | None) -> nn.Module:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
+from vitbook.command.beside import lending_run, statistics_told
 from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
 from vitbook.command.recipes import load_part, shape_of, statistics_of
@@ -71,7 +72,13 @@ def attention_page(options: argparse.Namespace) -> None:
             f"three, such as 0.5,0.5,0.5 (it said: {error})"
         ) from error
     query = _query(options.query, seen)
-    what, heatmap = opening(seen, query, options.rollout, layers)
+    registers = seen.num_prefix and not has_class_token(model)
+    asks = 0 if query is None and seen.num_prefix and not registers else query
+    what, heatmap = opening(seen, asks, options.rollout, layers)
+    (rows, columns), middle = seen.grid, None
+    if registers:
+        seen.notes.append("What is called class token is a register: this model has no such token.")
+        middle = seen.num_prefix + rows // 2 * columns + columns // 2
     found = None if options.no_audit else _audit(model, seen, known, others, heatmap, options)
     who = options.timm or Path(options.run or options.model).name  # no folders of this machine
     attention_explorer(
@@ -80,7 +87,7 @@ def attention_page(options: argparse.Namespace) -> None:
         seen.grid,
         num_prefix=seen.num_prefix,
         head="rollout" if options.rollout else "mean",
-        query=query,
+        query=middle if query is None else query,
         even=True,
         title=f"{who} looks at {Path(name).name}",
         notes=[
@@ -122,10 +129,10 @@ def _said(options: argparse.Namespace) -> dict:
 
 
 def _of_weights(weights: str | None) -> dict:
-    """How the images of the run were prepared, if the weights are those of a run's folder."""
-    if weights is None or not (Path(weights) / "run.json").is_file():
-        return {}
-    settings = stored_run(Path(weights))["settings"]
+    """How the images of the weights were prepared, where their run or a file beside tells it."""
+    if weights is None or not (run := lending_run(Path(weights))):
+        return statistics_told(Path(weights))[0] if weights else {}
+    settings = stored_run(run)["settings"]
     mean, std = statistics_of(settings)
     return {"mean": mean, "std": std, "size": shape_of(settings)["image_size"]}
 
@@ -142,8 +149,7 @@ def opening(
     seen: Look, query: int | None, rollout: bool, layers: str | list[str] | None
 ) -> tuple[str, Heatmap]:
     """The map that is audited, in words and as a function of a model and an image."""
-    (rows, columns), prefix = seen.grid, seen.num_prefix
-    token = 0 if query is None and prefix else query
+    (rows, columns), prefix, token = seen.grid, seen.num_prefix, query
     if token is None:
         who = "the mean of all patches' rows"
     elif token < prefix:
@@ -161,6 +167,12 @@ def opening(
 
     where = "rollout" if rollout else f"layer {len(seen.maps)}, mean of heads"
     return f"{who}, {where}", heatmap
+
+
+def has_class_token(model: nn.Module) -> bool:
+    """Timm's models without one say so, though they may have registers before their patches."""
+    said = [module.cls_token for module in model.modules() if hasattr(module, "cls_token")]
+    return not said or any(token is not None for token in said)
 
 
 def coarse(heatmap: Tensor, most: int) -> Tensor:

@@ -24,6 +24,8 @@ def refuse_idle(options: argparse.Namespace) -> None:
         _refuse(options, ("root", "download"), "only --task garments reads a data set")
     if options.command == "train" and not options.download:
         _refuse(options, ("mirror",), "it says from where --download fetches")
+    if options.command == "train" and getattr(options, "weights", None):
+        _refuse(options, ("position_std",), "a table of positions comes with the weights")
     if options.command == "attention":
         _refuse_of_attention(options)
 

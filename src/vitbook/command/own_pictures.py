@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from torch import Tensor, nn
 from vitbook import require
 from vitbook.book.intervals import wilson_interval
 from vitbook.command.any_model import classifiers, load_whole, timm_model
+from vitbook.command.beside import lending_run, of_other_timm, require_told, statistics_told
 from vitbook.data.folder import (
     EmptyPartError,
     FolderImages,
@@ -26,7 +25,16 @@ from vitbook.data.folder_names import listed as named
 from vitbook.data.near import near_ones
 from vitbook.data.pictures import pixel_key
 from vitbook.data.room import NormalizedImages
-from vitbook.models.foreign import read_weights, some, take, take_ours, telling
+from vitbook.data.transforms import STATISTICS
+from vitbook.models.foreign import (
+    called,
+    read_weights,
+    some,
+    take,
+    take_ours,
+    telling,
+    their_names,
+)
 from vitbook.models.transfer import adapt
 from vitbook.training import processes
 
@@ -34,7 +42,6 @@ PARTS = 4  # updates in an epoch at least, if the batch size is not given
 LISTED = 20  # classes that are told with their numbers
 CHUNK = 32  # pictures that are summed at once
 UNEVEN = 5  # times as many pictures of one class as of another are worth a word
-EPS = 1e-5  # of a norm; no smaller one shows in what it gives
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NO_PARTS = (
     "The run is of a time when parts were not kept: if files were moved or deleted since, it may "
@@ -43,10 +50,10 @@ NO_PARTS = (
 LEARNED = "The run, or one that lent it weights, has learned from the part {}: it is no test."
 ALONE = (
     "{} is of a run whose folder it is not in, so it may have learned from what is tested here; "
-    "that folder, if named, says what it has learned, and lends its sizes"
+    "that folder, if named, says what it has learned"
 )
+UNKNOWN = "{} does not say what it has learned from: what is tested here may be among that"
 PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
-CHECKPOINT_FILE = "checkpoint.safetensors"
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
 
@@ -76,11 +83,12 @@ def describe(
     if root is None:
         raise ValueError(NEEDS_ROOT)
     found = {"image_size": settings["image_size"]}
+    told, origin = _normalization(settings, lender or {})
     if settings["timm"]:
         known = timm_model(settings["timm"], pretrained=False).pretrained_cfg
         found = {"image_size": given.get("image_size", known["input_size"][-1])}
         _try_size(settings["timm"], found["image_size"])
-        found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")}
+        found |= {name: [float(x) for x in known[name]] for name in ("mean", "std")} | told
     size = found["image_size"]
     require.whole("shift", settings["shift"], at_least=0, at_most=size - 1)
     parts = ("trainval",) if settings["learn_from"] == "trainval" else ("train", "validation")
@@ -111,9 +119,10 @@ def describe(
     if "warmup_steps" not in given:
         found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
-        found |= _statistics(learned.images)
+        found |= told or _statistics(learned.images)
     twins += near_ones(learned, pictures["test"])
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
+    notes |= dict.fromkeys(origin)
     labels = torch.cat([pictures[part].labels for part in parts])
     counted = _counted(listed.classes, labels, pictures["test"].labels)
     if learned_before == "trainval" and "validation" in parts:
@@ -200,12 +209,18 @@ def learned_by(run: dict) -> str:
     return "trainval" if "trainval" in ever else "train"
 
 
-def lending_run(weights: Path) -> Path | None:
-    """The folder of the run that weights are of: its own, that of its head, or the file in one."""
-    folder = weights.parent if weights.name == CHECKPOINT_FILE else weights
-    if not (folder / CHECKPOINT_FILE).is_file():
-        return None
-    return next((run for run in (folder, folder.parent) if (run / "run.json").is_file()), None)
+def _normalization(settings: dict, lender: dict) -> tuple[dict, list[str]]:
+    """Mean and std of the images that lent weights learned from, and what is known of these."""
+    if not (weights := settings["weights"]):
+        return {}, []
+    known = dict(zip(("mean", "std"), STATISTICS.get(lender.get("data", ""), ()), strict=False))
+    known |= {name: lender[name] for name in ("mean", "std") if name in lender}
+    if len(known.get("mean", ())) == 3:
+        return known, [f"mean and std of the channels are those of the run of {weights}"]
+    known, said = statistics_told(Path(weights))
+    whose = settings["timm"] or "the pictures here"
+    unsaid = f"no file says mean and std of the images of {weights}: those of {whose} are taken"
+    return known, [said or unsaid] + [UNKNOWN.format(weights)] * (not lender)
 
 
 def _statistics(pixels: Tensor) -> dict:
@@ -319,48 +334,19 @@ def start_from(model: Any, settings: dict) -> list[str]:
     if settings["timm"] is None:
         weights, notes = take_ours(found, own, where)
         notes = alone + notes
-        with telling(notes):
+        with telling(notes, weights):
             adapted = adapt(model, weights, old_grid=found.grid)
-            return notes + adapted + _untold(model, Path(where))
+            names = their_names(weights)
+            adapted = [called(note, names) for note in adapted]
+            return notes + adapted + require_told(model, found, Path(where))
     weights, notes = take(found, own, where)
-    notes = alone + notes
+    notes = alone + notes + of_other_timm(settings["timm"], Path(where))
     heads = tuple(f"{name}." for name in classifiers(model))
     head = {name for name in own if name.startswith(heads)}
     weights = {name: x for name, x in weights.items() if name not in head}
     with telling(notes):
         notes = notes + load_whole(model, weights | {name: own[name] for name in head}, where)
     return [*notes, f"starts from {where}; head drawn anew"]
-
-
-def _untold(model: nn.Module, path: Path) -> list[str]:
-    """What names and shapes do not tell: asked of the file beside, where there is one."""
-    heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
-    if not heads or lending_run(path):
-        return []
-    config: Any = None
-    beside = (path if path.is_dir() else path.parent) / "config.json"
-    with suppress(OSError, ValueError):
-        config = json.loads(beside.read_text(encoding="utf-8"))
-    config = config if isinstance(config, dict) else {}
-    vision = config.get("vision_config")
-    config = vision if isinstance(vision, dict) else config
-    theirs = config.get("num_attention_heads")
-    notes = []
-    if theirs is None:
-        notes += [
-            f"no file says how many heads they had: {some(heads)}, as in the model, are taken"
-        ]
-    elif {str(number) for number in heads} != {str(theirs)}:
-        raise ValueError(
-            f"{beside} says {theirs} heads, the model has {some(heads)}: num_heads={theirs}"
-        )
-    if (gelu := config.get("hidden_act", "gelu")) != "gelu":
-        notes.append(f"{beside} says {gelu}, the model has gelu")
-    ours = {part.eps for part in model.modules() if isinstance(part, nn.LayerNorm)}
-    eps = config.get("layer_norm_eps")
-    if isinstance(eps, float) and eps > EPS and ours != {eps}:
-        notes.append(f"{beside} says layer_norm_eps {eps:g}, the model has {some(ours)}")
-    return notes
 
 
 def head_of(model: Any) -> nn.Module:

@@ -15,7 +15,8 @@ from torch import nn
 
 import vitbook
 from vitbook.command.architectures import arguments_of
-from vitbook.command.own_pictures import CHECKPOINT_FILE, PARTS_FILE, lending_run
+from vitbook.command.beside import CHECKPOINT_FILE, heads_lent, lending_run
+from vitbook.command.own_pictures import PARTS_FILE
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.data.folder_names import printed
 from vitbook.files import local, utf8, write_atomically
@@ -53,7 +54,8 @@ def stored_run(out: Path) -> dict:
         if (path := out / PARTS_FILE).is_file():
             settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
         root = root and local(root)
-        learned = _complete(kept, format) if (kept := kept_notes(out).get("settings")) else {}
+        kept = kept_notes(out / CHECKPOINT_FILE).get("settings")
+        learned = _complete(kept, format) if kept else {}
     except DAMAGE as error:
         raise ValueError(
             f"{path} is damaged ({type(error).__name__}: {error}); train again into another folder"
@@ -89,9 +91,9 @@ def settings_told(settings: dict) -> dict:
     return {"settings": told}
 
 
-def kept_notes(out: Path) -> dict:
-    """What the checkpoint of a run keeps beside the weights, where there is one that does."""
-    with suppress(OSError, SafetensorError), safe_open(out / CHECKPOINT_FILE, "pt") as file:
+def kept_notes(checkpoint: Path) -> dict:
+    """What a checkpoint keeps beside the weights, where there is one that does."""
+    with suppress(OSError, SafetensorError), safe_open(checkpoint, "pt") as file:
         return json.loads((file.metadata() or {}).get("notes", "{}"))
     return {}  # of what is damaged the reader of its weights tells
 
@@ -116,18 +118,45 @@ def write_run(out: Path, settings: dict, root: str | None) -> None:
 def lender_of(given: dict) -> dict:
     """The settings of the run whose weights are to be started from; {} if they are of none."""
     weights = given.get("weights")
-    if given.get("data") != "folder" or not weights or not (run := lending_run(Path(weights))):
+    if given.get("data") != "folder" or not weights:
         return {}
-    return stored_run(run)["settings"]
+    if run := lending_run(Path(weights)):
+        return stored_run(run)["settings"]
+    with suppress(ValueError, *DAMAGE):  # a checkpoint alone: which parts there were is not in it
+        if kept := kept_notes(Path(weights)).get("settings"):
+            return {n: value for n, value in _complete(kept, FORMAT).items() if n != "parts"}
+    return {}
+
+
+def require_same_function(settings: dict, stored: dict) -> None:
+    """Refuse a model that would not do with the weights of a run what the run's model does.
+
+    Raises:
+        ValueError: It differs in what the tensors do not tell; the message names that.
+    """
+    base = {"rotary": 100.0, "sincos_1d": 10000.0, "sincos_2d": 10000.0}
+    usual: dict[str, Any] = {"norm_first": True, "centred_positions": False}
+    usual["position_base"] = base.get(settings.get("positions", ""))
+    of_timm = settings.get("timm") or stored.get("timm")
+    names = ("timm",) if of_timm else ("num_heads", "positions", "layers", *usual)
+    kinds = [{n: x.get(n, usual.get(n)) for n in names} for x in (settings, stored)]
+    pairs = ((name, *(kind[name] for kind in kinds)) for name in names)
+    other = [f"{n} was {b}, now {a}" for n, a, b in pairs if a != b and None not in (a, b)]
+    if stored and other:
+        raise ValueError(
+            f"the weights of {settings['weights']} belong to another model: {', '.join(other)}; "
+            "leave out what says so, or train from other weights"
+        )
 
 
 def lent_settings(given: dict, stored: dict) -> dict:
     """What a run lends whose weights are to be started from: the model's sizes.
 
     What is said of the model's kind, of its size by a name, or of a model of timm, says it alone.
+    Weights of others may lend the number of their heads.
     """
     if not stored:
-        return {}
+        return heads_lent(given)
     if stored.get("timm"):
         theirs = {name: stored[name] for name in ("timm", "image_size")}
         return {} if "architecture" in given else theirs

@@ -27,6 +27,7 @@ from vitbook.command.runs import (
     kept_notes,
     lender_of,
     lent_settings,
+    require_same_function,
     same_settings,
     settings_told,
     stored_run,
@@ -83,7 +84,7 @@ def train(options: argparse.Namespace) -> None:
         evaluate_on = read.get(part) or load_part(settings, part, root)
         if processes.rank() == 0:
             folder.told["tested"] = fingerprint(*evaluate_on)["labelled"]
-            before = kept_notes(out).get("tested", folder.told["tested"])
+            before = kept_notes(folder.checkpoint).get("tested", folder.told["tested"])
             if options.resume and before != folder.told["tested"]:
                 _say(OTHER_TEST.format(part))
         shape = " x ".join(map(str, images.shape[1:]))
@@ -160,8 +161,11 @@ def _settings(
         if options.resume:
             _say(f"{out} holds no run to go on with: one begins")
         lender = lender_of(given)
-        given = lent_settings(given, lender) | given
-        settings = settings_of(given)
+        lent = lent_settings(given, lender)
+        settings = settings_of(given := lent | given)
+        require_same_function(settings, lender)
+        if lent.keys() == {"num_heads"}:
+            _say(f"num_heads {lent['num_heads']}, as is said with {settings['weights']}")
         require.whole("head_epochs", settings.get("head_epochs", 0), at_least=0)
         size = SHAPES.get(settings["data"], {}).get("image_size")  # of a folder it is known later
         require.whole("shift", settings["shift"], at_least=0, at_most=size and size - 1)

@@ -43,6 +43,15 @@ ASKED = (
     "has queries that are not the tokens that it takes keys and values from, but as many, or "
     "scores that depend on more tokens than the two, or heads that are windows or groups of tokens"
 )
+PADDED = (
+    "multiplies its map with values that are the same for a quarter of its tokens or more: "
+    "padding, or tokens that were added and are all alike"
+)
+TURNED = "has its tokens in another order than the layer before"
+APART = (
+    "has a map of as many rows as no module gives or is given tokens, so that nobody can tell "
+    "whether they are tokens: channels, or what a function makes"
+)
 THROWN = "throws away, or replaces, rows or heads of what its map gave"
 Place = tuple[str, str, int]  # a layer, what of it, and the how manieth time
 
@@ -68,12 +77,14 @@ class Kept:
         alone: The modules all of whose tokens come by one argument.
         made: Modules that gave nearly all tokens, or patches, before any was given N -> how many.
         rows: A layer and its how manieth product -> which axis is that of its queries.
+        alike: Some module was given N rows in another form.
     """
 
     given: dict[Place, Any] = field(default_factory=dict)
     alone: set[Place] = field(default_factory=set)
     made: dict[Place, int] = field(default_factory=dict)
     rows: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    alike: bool = False
     _noise: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def noise(self, rows: int, columns: int, like: Tensor) -> Tensor:
@@ -113,6 +124,10 @@ class Run(Watch):
         self._open: list[Place] = []
         self._fed = False  # a product came
 
+    def given(self) -> list[Tensor]:
+        """What modules were given as tokens."""
+        return [x for (_, what, _), x in self.kept.given.items() if what == "given"]
+
     def _is_plain(self, module: nn.Module) -> bool:
         return bool(self.passed) and super()._is_plain(module)  # it may be what embeds
 
@@ -126,6 +141,7 @@ class Run(Watch):
         place = self._place(call.name, "given")
         self._open.append(place)
         whole = call.x
+        self.kept.alike |= whole is not None and whole.ndim == 2 and len(whole) == self.N
         with UNWATCHED():
             call.x = self._row_by_row(whole, call.name)
             x = _tokens(call, self._calls[-2].x if before else None)
@@ -158,6 +174,8 @@ class Run(Watch):
         if len(rest) < 2 or (x is None and not self._fed):
             return given
         if x is not None:
+            if rest[-1] is None and x.shape == args[0].shape and not x.equal(args[0]):
+                raise ValueError(f"{name!r} gives nothing, and changes what it is given")
             others = tree_leaves([[y for y in args if y is not args[0]], rest[0]])
             if not any(isinstance(y, Tensor) and y.ndim > 2 for y in others):
                 self.kept.alone.add(place)
@@ -391,10 +409,12 @@ class Begun(Disturbed):
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         if place[1] == "product":
             return super()._again(place, x, axis)
-        if not self._count and x.shape[axis] == self.N:  # no module gave patches
+        own = self._count in (0, self.N) and not self.kept.made  # no module gave patches
+        then = self.kept.given.get(place)
+        if own and not self._fed and then is not None and then.shape == x.shape:
             self._count, x = self.N, x.clone()
             rows = x.movedim(axis, 0)
-            rows += self._noise(rows, self._of_patches)
+            rows += self._noise(then.movedim(axis, 0), self._of_patches)
         return x
 
 

@@ -181,9 +181,10 @@ def audit(
     (occlusion), and this course's chapter on looking at attention.
     """
     image, others = _images(image, others)
-    if model.training:
+    seed = require.whole("seed", seed, at_least=0)
+    if require.module("model", model).training:
         raise ValueError("model must be in evaluation mode, else dropout decides; say model.eval()")
-    grid_map = _map(heatmap if isinstance(heatmap, Tensor) else heatmap(model, image))
+    grid_map = _map(heatmap(model, image) if callable(heatmap) else heatmap)
     rows, columns = grid_map.shape
     patch_size = _patch_size(image, rows, columns)
     map_ = grid_map.flatten()
@@ -242,15 +243,17 @@ def audit(
     missing: tuple[str, ...] = (TWIN, "another image")
     untried: tuple[str, ...] = ()
     untrained: list[Tensor] = []
-    if not isinstance(heatmap, Tensor):
-        missing = ()
+    if callable(heatmap):
+        missing = () if twins or twins is None else (TWIN,)
         if twins is None:
             try:
                 twins = [shuffled_twin(model, seed + i) for i in range(3)]
             except Exception as error:  # of a model of somebody's
                 twins, missing = [], (f"{TWIN}, as copying the model fails ({_line(error)})",)
-        untrained = [_map(heatmap(twin.eval(), image)).flatten() for twin in twins]
-        elsewhere = [_map(heatmap(model, other[None])).flatten() for other in others]
+        for twin in twins:
+            control_map = heatmap(require.module("each of twins", twin).eval(), image)
+            untrained.append(_map(control_map, grid_map.shape).flatten())
+        elsewhere = [_map(heatmap(model, x[None]), grid_map.shape).flatten() for x in others]
         table += [control(TWIN, untrained)] if untrained else []
         table.append(control("another image", elsewhere, unfair=elsewhere[0]))
     pairs = [(loss, map_, its_loss) for loss, its_loss in zip(signed, against, strict=True)]
@@ -259,7 +262,7 @@ def audit(
         gradient = gradient_drop(model, image, patch_size, target=target)[0].abs().double().cpu()
         row = chance("reference", "the gradient", gradient.flatten(), _moved(gradient), drops)
         table.append(row)
-    except RuntimeError as error:  # of a forward that keeps none
+    except (RuntimeError, ValueError) as error:  # of a forward that keeps none
         untried = (f"the gradient, which the model does not give ({_line(error)})",)
     if grid_map.min() >= 0:
         value = _uneven(map_)
@@ -339,13 +342,23 @@ def _tiles(image: Tensor, patch_size: int) -> Tensor:
     return tiles.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
 
 
-def _map(values: Tensor) -> Tensor:
-    """A map (rows, columns) in float64."""
-    values = values.detach().double().cpu().squeeze()
+def _map(values: Tensor, shape: tuple[int, ...] = ()) -> Tensor:
+    """A map (rows, columns) in float64, perhaps of the shape that it has to have."""
+    if not isinstance(values, Tensor):
+        raise TypeError(
+            "heatmap must be a torch.Tensor (rows, columns), or a function of a model and an image "
+            f"that gives one, got {type(values).__name__}"
+        )
+    values = require.tensor("heatmap", values, "(...)").detach().double().cpu().squeeze()
     if values.ndim != 2 or values.numel() < 4 or not bool(values.isfinite().all()):
         raise ValueError(
             "heatmap must be (rows, columns), at least 2 x 2 finite numbers, "
             f"got the shape {tuple(values.shape)}"
+        )
+    if shape and values.shape != shape:
+        raise ValueError(
+            f"heatmap must give maps of one shape, got {tuple(shape)} and, of a twin or another "
+            f"image, {tuple(values.shape)}"
         )
     return values
 

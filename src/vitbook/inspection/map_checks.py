@@ -11,6 +11,10 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
     What was called from outside may be given an image, and make tokens of it itself. Then (not
     strict) the map is in doubt only where another axis is as long as the tokens are many.
     """
+    x = given[0]
+    turned = weights.ndim == 4 and x.ndim == 3 and weights.shape[1] == len(x) != len(weights)
+    if turned and weights.shape[-1] == x.shape[1]:
+        return f"the axes of its map are {tuple(weights.shape)}: heads come before images"
     tokens = tokens_of(given, len(weights))
     count = min(tokens)
     if weights.ndim == 3:  # the first axis may be anything
@@ -31,6 +35,8 @@ def not_of_tokens(weights: Tensor, values: Tensor | None, given: list[Tensor], s
                 f"its {Nq} x {Nk} weights are not of its {count} tokens, where the last axis is "
                 f"that of channels{last if Nq == Nk == given[0].shape[-1] else ''}"
             )
+    if Nk in tokens and Nq == width and Nq not in tokens:
+        return f"its {Nq} rows may be the channels of its heads, of which there are as many"
     if values is not None and Nq == Nk == width and Nq in tokens and values.stride(-1) != 1:
         return f"{Nq} tokens and heads of width {Nq}: it is open which of the two attend"
     return ""
@@ -43,6 +49,8 @@ def no_weights(said: Any) -> str:
     if not isinstance(said, Tensor) or said.ndim < 3:
         shape = tuple(said.shape) if isinstance(said, Tensor) else type(said).__name__
         return f"its attention_weights gives no weights (B, h, N_q, N_k) but {shape}"
+    if said.sum(dim=-1).mean() < 0:
+        return "its attention_weights gives rows that sum to less than nothing"
     return ""
 
 
@@ -69,7 +77,15 @@ def tokens_of(given: list[Tensor], batch: int) -> set[int]:
 
 
 def with_heads(weights: Tensor, x: Tensor) -> Tensor:
-    """Maps (B, N_q, N_k) of one head, or (h, N_q, N_k) of one sequence, with both axes."""
+    """Maps (B, N_q, N_k) of one head, or (h, N_q, N_k) of one sequence, with both axes.
+
+    And without further axes of length 1.
+    """
+    if weights.ndim > 4:
+        B, *middle, Nq, Nk = weights.shape
+        weights = weights.reshape(B, *(size for size in middle if size > 1), Nq, Nk)
+    if weights.ndim != 3:
+        return weights
     if x.ndim == 2 or (x.ndim == 3 and x.shape[:2] == (weights.shape[1], 1)):  # (N, 1, D)
         return weights[None]
     if x.ndim == 3 and x.shape[1] != weights.shape[1]:

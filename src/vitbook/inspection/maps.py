@@ -112,6 +112,19 @@ def require_maps(maps: Tensor) -> Tensor:
     return maps
 
 
+def require_region(name: str, patches: Tensor, maps: Tensor, num_prefix: int) -> None:
+    """Some patches of each image."""
+    prefix = require.whole("num_prefix", num_prefix, at_least=0, at_most=maps.shape[-1] - 1)
+    shape = (maps.shape[1], maps.shape[-1] - prefix)
+    if not isinstance(patches, Tensor) or patches.dtype != torch.bool:
+        kind = patches.dtype if isinstance(patches, Tensor) else type(patches).__name__
+        raise TypeError(f"{name} must be a boolean tensor (B, N_patches), got {kind}")
+    if patches.shape != shape:
+        raise ValueError(
+            f"{name} must have the shape (B, N_patches) = {shape}, got {tuple(patches.shape)}"
+        )
+
+
 def require_tokens_fit(
     maps: Tensor, grid: int | tuple[int, int], num_prefix: int
 ) -> tuple[int, int]:

@@ -6,24 +6,28 @@ was disturbed in the same way. Where it is not, others moved it by no attention 
 whatever does it is called; and the values of each product have to move with their tokens.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations, product
 
 import torch
 from torch import Tensor, nn
 
 from vitbook.inspection.again import (
+    APART,
     ASKED,
     MOVES,
     NUMBERS,
     OTHERS,
+    PADDED,
     THROWN,
+    TURNED,
     ZEROS,
     Apart,
     Begun,
     Disturbed,
     Held,
     Late,
+    Passed,
     Place,
     Run,
     rounds_together,
@@ -39,7 +43,7 @@ SOMETIMES = (
     "shows its map in some runs on the same image, its tokens disturbed, and not in all: it may "
     "change what is large"
 )
-UNTOLD = {RANDOM, NAN, SOMETIMES}  # with these, nobody can tell what mixes
+UNTOLD = {RANDOM, NAN, SOMETIMES, APART}  # with these, nobody can tell what mixes
 
 
 def mixers(
@@ -90,21 +94,24 @@ def mixers(
         }
 
     ways = all_ways(first.N).to(image.device)
+    heard = heard_of(first)
     together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
     first = run(ways[0]) if together else first
-    found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways))
+    found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways, heard))
     if not found and image.is_floating_point():
-        plain, *others = map(hold, halves(image))
-        found = asked(dict.fromkeys(crossed(plain, others), ASKED))
+        runs = map(hold, halves(image))
+        plain = next(runs)
+        found = asked(dict.fromkeys(padded(plain), PADDED))
+        found = found or asked(dict.fromkeys(crossed(plain, runs), ASKED))
     if not found:
         all_ = torch.ones_like(ways[0])
-        found = asked(wrong([first, late(all_)], torch.stack([0 * all_, all_])))
-    if not found and layers is None:
-        runs = [begun(way) for way in ways]
-        for place in unmoved(runs):  # positions
+        found = asked(wrong([first, late(all_)], torch.stack([0 * all_, all_]), heard))
+    if not found:
+        start = [begun(way) for way in ways]
+        for place in unmoved(start):  # positions
             first.kept.made.pop(place)
-            runs = [begun(way) for way in ways]
-        found = mixed_before(runs, ways)
+            start = [begun(way) for way in ways]
+        found = mixed_before(start, ways) if layers is None else turned(start, ways, layers)
     if not found:
         suspects = asked(
             thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
@@ -129,7 +136,16 @@ def moved_once(model: nn.Module, image: Tensor, first: Run) -> dict[str, str]:
     ways = torch.stack([0 * half, half]).to(image.device)
     with (run := Disturbed(model, first, ways[1])):
         model(image)
-    return wrong([first, run], ways)
+    return wrong([first, run], ways, heard_of(first))
+
+
+def heard_of(first: Run) -> dict[Place, Tensor]:
+    """The tokens (N,) that have some weight in the map of each product."""
+    return {
+        (layer, "product", number): first.maps[label].flatten(0, -2).amax(dim=0) > 0
+        for label, (layer, number) in first.shown.items()
+        if label in first.maps and first.maps[label].shape[-1] == first.N
+    }
 
 
 def all_ways(N: int) -> Tensor:
@@ -152,8 +168,13 @@ def all_ways(N: int) -> Tensor:
     return torch.tensor(columns)[some].T
 
 
-def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
-    """What is wrong where tokens passed in each of some runs: layer -> what."""
+def wrong(
+    runs: list[Run], ways: Tensor, heard: dict[Place, Tensor] | None = None
+) -> dict[str, str]:
+    """What is wrong where tokens passed in each of some runs: layer -> what.
+
+    ``heard`` are the tokens that have some weight; values of the others may be anything.
+    """
     alike = (ways[:, None] == ways).int().argmax(dim=1)  # (runs, N): the first run in the same way
     found: dict[str, str] = {}
     had: list[Tensor] = []  # values
@@ -172,7 +193,8 @@ def wrong(runs: list[Run], ways: Tensor) -> dict[str, str]:
         if place[1] == "product":
             last = runs[-1].passed[place]
             shared = not last.alone and any(x[0].equal(y) for y in had)
-            if last.fed and _stays(x, ways) and not shared:
+            some = (heard or {}).get(place, torch.ones_like(ways[0]))
+            if last.fed and _stays(x, ways * some) and not shared:
                 found.setdefault(first.layer, OTHERS if x.any() else ZEROS)
             had.append(x[0])
     return found
@@ -189,34 +211,74 @@ def unmoved(runs: list[Begun]) -> list[Place]:
     ]
 
 
+def followed(
+    runs: list[Begun], ways: Tensor, what: tuple[str, ...]
+) -> Iterator[tuple[Place, Passed, Tensor, Tensor]]:
+    """Place by place, the token numbers (runs, N, 8), and what each follows (N,).
+
+    A patch; or -1, none, and -2, more than one.
+    """
+    pairs = torch.tensor(list(combinations(range(len(runs)), 2)), device=ways.device).T
+    for place, (first, patches) in runs[0].come.items():
+        those = [run.come[place][0].numbers for run in runs if place in run.come]
+        same = len(those) == len(runs) and all(x.shape == those[0].shape for x in those)
+        if place[1] not in what or not patches or not same:
+            continue
+        x = torch.stack(those)  # (runs, N, 8)
+        alike = ways[pairs[0], :patches] == ways[pairs[1], :patches]  # (pairs, patches)
+        differ = [_differ(x[j], x[i], x, first.eps) for i, j in pairs.T.tolist()]  # (N,) each
+        apart = torch.stack(differ)  # (pairs, N)
+        against = apart.T.double() @ alike.double()  # (N, patches)
+        patch = against.argmin(dim=1).where(apart.any(dim=0), -1)
+        yield place, first, x, patch.where((against == 0).any(dim=1), -2)
+
+
 def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
     """The first where tokens depend on more than one patch, or on other ones than before, and what.
 
     But for as many as were added. The values of the first product have to move with patches.
     """
-    pairs = torch.tensor(list(combinations(range(len(runs)), 2)), device=ways.device).T
-    followed = torch.full(ways.shape[1:], -1).to(ways.device)  # by each token: a patch
-    products = 0
-    for place, (first, patches) in runs[0].come.items():
-        products += place[1] == "product"
-        those = [run.come[place][0].numbers for run in runs if place in run.come]
-        if not patches or len(those) < len(runs) or any(x.shape != those[0].shape for x in those):
-            continue
-        x = torch.stack(those)  # (runs, N, 8)
-        alike = ways[pairs[0], :patches] == ways[pairs[1], :patches]  # (pairs, patches)
-        apart = [_differ(x[j], x[i], x, first.eps) for i, j in pairs.T.tolist()]  # (N,) each
-        against = torch.stack(apart).T.double() @ alike.double()  # (N, patches)
-        if (against > 0).all(dim=1).sum() > max(len(against) - patches, 0):
+    N, products, before = len(ways[0]), 0, None
+    for place, first, x, patch in followed(runs, ways, ("made", "given", "gave", "product")):
+        patches = runs[0].come[place][1]
+        if (patch == -2).sum() > max(len(patch) - patches, 0):
             return {first.layer: MOVES}
-        if place[1] != "made" and x.shape[1] == len(followed):
-            moved = torch.stack(apart).any(dim=0)
-            patch = torch.where(moved, against.argmin(dim=1), -1)
-            if ((patch != followed) & moved & (followed >= 0)).any():
-                return {first.layer: first.why}
-            followed = torch.where(followed < 0, patch, followed)
-            if place[1] == "product" and products == 1 and moved.sum() < patches / 2:
-                return {first.layer: OTHERS if x.any() else ZEROS}
+        if place[1] == "made" or len(patch) != N:
+            continue
+        before = patch if before is None else before.where(before >= 0, patch)
+        if ((patch != before) & (patch >= 0)).any():
+            return {first.layer: first.why}
+        products += place[1] == "product"
+        if place[1] == "product" and products == 1 and (patch != -1).sum() < patches / 2:
+            return {first.layer: OTHERS if x.any() else ZEROS}
+    known = before is not None or runs[0].kept.alike
+    return {} if known else dict.fromkeys(_attend(runs[0]), APART)
+
+
+def turned(runs: list[Begun], ways: Tensor, layers: list[str]) -> dict[str, str]:
+    """Layers that were named, whose tokens come in another order than in the one before."""
+    before: Tensor | None = None
+    for (layer, *_), _, _, patch in followed(runs, ways, ("product",)):
+        if layer in layers and len(patch) == len(ways[0]):
+            if before is not None and ((patch != before) & (patch >= 0) & (before >= 0)).any():
+                return {layer: TURNED}
+            before = patch
     return {}
+
+
+def _attend(run: Run) -> list[str]:
+    return [layer for layer, what, _ in run.passed if what == "product"]
+
+
+def padded(run: Run) -> list[str]:
+    """The layers in which many values are the same."""
+    found = []
+    for (layer, what, _), passed in run.passed.items():
+        x = passed.numbers
+        if what == "product":
+            alike = (x[:, None] - x).abs().amax(dim=-1) <= STILL * x.abs().amax()
+            found += [layer] if alike.sum(dim=1).max() > max(2, len(x) / 4) else []
+    return found
 
 
 def halves(image: Tensor) -> Iterator[Tensor]:
@@ -232,30 +294,34 @@ def halves(image: Tensor) -> Iterator[Tensor]:
         yield image + torch.where(place.view(-1, *[1] * (-1 - axis)), noise, under)
 
 
-def crossed(first: Held, others: list[Held]) -> list[str]:
+def crossed(first: Held, others: Iterable[Held]) -> list[str]:
     """The layers in which the rows of a map do not move with their tokens, or heads not together.
 
     All attention is held. A token that is as it was asks others that are as they were as before;
     one that moved does not.
     """
-    found = []
-    for place, was in first.asked.items():
-        before, values = was.reshape(-1, *was.shape[-2:]), first.passed[place].numbers  # (h, N, N)
-        runs = [run for run in others if place in run.asked and run.asked[place].shape == was.shape]
-        heads, apart = [], [0.0]
-        for run in runs if was.shape[-2] == was.shape[-1] == len(values) else []:
-            moved = (run.passed[place].numbers != values).any(dim=1)
+    heads: dict[Place, list[Tensor]] = {}
+    apart: dict[Place, list[float]] = {}
+    for run in others:  # one at a time, as scores are large
+        for place, was in first.asked.items():
+            values = first.passed[place].numbers
+            square = was.shape[-2] == was.shape[-1] == len(values)
+            if not square or place not in run.asked or run.asked[place].shape != was.shape:
+                continue
+            far = (run.passed[place].numbers - values).abs().amax(dim=1)
+            moved = far > 0
+            hardly = moved & (far <= STILL * values.abs().amax())  # by rounding, perhaps
             if moved.any():
-                after = run.asked[place].reshape(before.shape)
-                heads.append((before != after).flatten(1).any(dim=1))
+                before, after = (x.reshape(-1, *x.shape[-2:]) for x in (was, run.asked[place]))
+                changed = (before != after).flatten(1).any(dim=1)  # (h,)
                 turned, known = turned_rows(before, after, moved)
-                apart.append(_share((turned != moved)[known & heads[-1][:, None]]))
-        if heads:
-            together = torch.stack(heads)
-            apart.append(_share(together.any(dim=0) != together.all(dim=0)))
-        if max(apart) > SOME:
-            found.append(place[0])
-    return found
+                heads.setdefault(place, []).append(changed)
+                share = _share((turned != moved)[known & changed[:, None] & ~hardly])
+                apart.setdefault(place, []).append(share)
+    for place, those in heads.items():
+        together = torch.stack(those)
+        apart[place].append(_share(together.any(dim=0) != together.all(dim=0)))
+    return [place[0] for place, shares in apart.items() if max(shares) > SOME]
 
 
 def _share(x: Tensor) -> float:

@@ -1,5 +1,7 @@
 """Test a map: what does an answer lose when a patch is replaced, and what foretells it?"""
 
+from contextlib import suppress
+
 import torch
 from torch import Tensor, nn
 
@@ -61,7 +63,7 @@ def gradient_drop(
     """What :func:`occlusion` would find in a linear model: one backward pass, all patches.
 
     The gradient of the answer's log-probability, times the change of each pixel, is added up over
-    the patch.
+    the patch; inside ``torch.no_grad()``, too.
 
     Args:
         model, images, patch_size, paint, target: As for :func:`occlusion`.
@@ -75,8 +77,14 @@ def gradient_drop(
     require.floats("images", images, "(B, C, H, W)")
     rows, columns = _grid(images, patch_size)
     paint = _paint(images, paint)
-    x = images.detach().clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(_answers(model, x, target)[0].sum(), x)
+    with torch.inference_mode(False), torch.enable_grad():
+        x = images.detach().clone().requires_grad_()
+        answers = _answers(model, x, target)[0]
+        if not answers.requires_grad:
+            raise ValueError(
+                "model must keep gradients, and its answers have none (torch.no_grad?)"
+            )
+        (gradient,) = torch.autograd.grad(answers.sum(), x)
     by_pixel = (gradient * (images - paint)).sum(dim=1)  # (B, H, W)
     tiles = by_pixel.unflatten(2, (columns, patch_size)).unflatten(1, (rows, patch_size))
     return tiles.sum(dim=(2, 4))  # from (B, rows, P, columns, P)
@@ -89,26 +97,47 @@ def rank_correlation(x: Tensor, y: Tensor) -> Tensor:
         x, y: Numbers (..., n), of shapes that broadcast.
 
     Returns:
-        (...), from -1 to 1: 1 where both put the n in the same order. nan where all are equal.
+        (...), from -1 to 1: 1 where both put the n in the same order. nan where all are equal, or
+        one of them is nan.
 
     Raises:
-        ValueError: The last axes differ, or hold fewer than two numbers.
+        TypeError: One is no tensor of numbers that have an order.
+        ValueError: The last axes differ, or hold fewer than two numbers; or the others do not fit.
     """
-    if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-1] or x.shape[-1] < 2:
+    for name, values in (("x", x), ("y", y)):
+        kind = require.tensor(name, values, "(..., n)").dtype
+        if kind == torch.bool or kind.is_complex:
+            raise TypeError(f"{name} must hold whole or floating-point numbers, got {kind}")
+    n = 0
+    with suppress(RuntimeError):  # they do not broadcast
+        n = torch.broadcast_shapes(x.shape, y.shape)[-1]
+    if n < 2 or x.shape[-1] != y.shape[-1]:
         raise ValueError(
-            f"x and y must have the same last axis, of two numbers or more, got the shapes "
-            f"{tuple(x.shape)} and {tuple(y.shape)}"
+            "x and y must have the same last axis, of two numbers or more, and others that "
+            f"broadcast, got the shapes {tuple(x.shape)} and {tuple(y.shape)}"
         )
     a, b = (r - r.mean(dim=-1, keepdim=True) for r in (_ranks(x), _ranks(y)))
     return (a * b).sum(dim=-1) / (a.norm(dim=-1) * b.norm(dim=-1))
 
 
 def logits_of(model: nn.Module, images: Tensor) -> Tensor:
+    if not callable(model):
+        raise TypeError(f"model must be a function of images, as modules are, got {model!r}")
     out = model(images)
     logits = out if isinstance(out, Tensor) else getattr(out, "logits", None)
-    if not isinstance(logits, Tensor) or logits.ndim != 2:
-        got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-        raise ValueError(f"model must give logits (B, K) for images, got {got}")
+    if not isinstance(logits, Tensor):
+        raise ValueError(f"model must give logits (B, K) for images, got {type(out).__name__}")
+    shape, kind = tuple(logits.shape), logits.dtype
+    if (
+        shape[:1] != (len(images),)
+        or shape[1:] < (1,)
+        or len(shape) > 2
+        or not kind.is_floating_point
+    ):
+        raise ValueError(
+            f"model must give logits (B, K) for images, floating-point numbers with B = "
+            f"{len(images)} and K of 1 or more, got {shape} of {kind}"
+        )
     return logits
 
 
@@ -121,7 +150,9 @@ def _answers(
         best, answers = says.max(dim=-1)
         return best, answers
     B, K = says.shape
-    classes = torch.as_tensor(target, device=says.device)
+    classes = torch.tensor(torch.nan)
+    with suppress(TypeError, ValueError, RuntimeError):  # it is no number
+        classes = torch.as_tensor(target, device=says.device)
     whole = not (classes.is_floating_point() or classes.is_complex() or classes.dtype == torch.bool)
     if not whole or classes.shape not in ((), (B,)):
         raise ValueError(
@@ -134,11 +165,11 @@ def _answers(
 
 
 def _ranks(x: Tensor) -> Tensor:
-    """How many are below, plus half of those that are equal."""
+    """How many are below, plus half of those that are equal; nan beside a nan."""
     x = x.contiguous()
     ordered = x.sort(dim=-1).values
     below, above = (torch.searchsorted(ordered, x, right=right) for right in (False, True))
-    return (below + above).double() / 2
+    return ((below + above).double() / 2).masked_fill(x.isnan().any(-1, keepdim=True), torch.nan)
 
 
 def _grid(images: Tensor, patch_size: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor, nn
 
+from vitbook import require
 from vitbook.inspection.again import Held, Run
 from vitbook.inspection.mixing import crossed, halves
 from vitbook.inspection.recording import (
@@ -54,9 +55,11 @@ def require_patches(
         (rows, columns) of patches.
 
     Raises:
+        TypeError, ValueError: ``num_prefix`` is no whole number of 0 or more.
         ValueError: They are not: another number, another order, tokens behind the patches,
             patches that no token follows, an image that is cut, or other ones in later layers.
     """
+    require.whole("num_prefix", num_prefix, at_least=0)
     images = images[:1]
     watch = watch_images(model, images)
     names = list(stacked(model, watch, images, layers))

@@ -10,10 +10,11 @@ attends in another way is told by the name of its class, so that it is missed an
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -146,21 +147,28 @@ class Watch(TorchFunctionMode):
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
         self._handles = [
-            all_modules.register_module_forward_pre_hook(self._enter),
+            all_modules.register_module_forward_pre_hook(in_this_thread(self._enter, self._beside)),
             all_modules.register_module_forward_hook(
-                self._leave, with_kwargs=True, always_call=True
+                in_this_thread(self._leave), with_kwargs=True, always_call=True
             ),
         ]
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
+        if self._unwatched:  # stopped by hand
+            self._unwatched[1].__exit__(None, None, None)
         for handle in self._handles:
             handle.remove()
             # torch forgets to; then every compiled module would warn of hooks that are gone
             all_modules._global_forward_hooks_with_kwargs.pop(handle.id, None)
 
     # --- modules -------------------------------------------------------------------------------
+
+    def _beside(self, module: nn.Module, args: tuple) -> None:
+        """What runs in another thread shows nothing, and is named where it attends by its name."""
+        if (name := self.names.get(module)) is not None and self._calls:
+            self.ran.setdefault(name, module)
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
         if self._calls and self._is_plain(module):
@@ -280,7 +288,8 @@ class Watch(TorchFunctionMode):
 
             def weights() -> Tensor:
                 again.extend(on_the_side(mha_again, *args, **kwargs))
-                return again[1]
+                # a query that may attend to nothing; what the model gets is finite all the same
+                return again[1] if out[0].isnan().any() else again[1].nan_to_num(0.0)
 
             drawn = mha_draws(*args, **kwargs)
             if drawn:
@@ -291,7 +300,7 @@ class Watch(TorchFunctionMode):
 
             return self._fused(out, weights, holds, *fused_values(func, *args, **kwargs))
         if func in SOFTMAX and out.ndim > 2:
-            axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
+            axis = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
             if axis in (-1, out.ndim - 1):
                 kept = out.detach().clone()
                 scores = args[0] if args else kwargs["input"]
@@ -317,7 +326,7 @@ class Watch(TorchFunctionMode):
             pairs = [(x, v) for x, v, _ in operands(func, args, kwargs)]
             square = [x for x, v in pairs if x.shape[-1] == x.shape[-2] != v.shape[-1]]
             self._layer().unsaid += [x.detach().clone() for x in square]
-            divided = func in SCALING and isinstance(args[-1], Tensor)
+            divided = func in SCALING and args and isinstance(args[-1], Tensor)
             self._layer().sums += [args[-1].detach().clone()] if divided else []
         return out
 
@@ -325,6 +334,7 @@ class Watch(TorchFunctionMode):
         """One of PyTorch's two functions gave what a layer goes on with."""
         call = self._layer()
         if call.own:
+            holds = partial(is_close, b=weights()) if holds else None
             return self._attended(out, weights, holds, values, call, axes)
         found = weights()
         unclear = self._rows(call, [found]) is None
@@ -423,7 +433,7 @@ class Watch(TorchFunctionMode):
         """Keep the weights that a layer says, and give what the model goes on with."""
         why = ""
         try:
-            with torch.no_grad():
+            with torch.no_grad(), torch.random.fork_rng(), undropped(call.module):
                 said = call.module.attention_weights(*args, **kwargs)  # type: ignore[operator]
         except Exception as error:  # of a method of somebody's
             said, why = None, f"its attention_weights fails ({error})"
@@ -490,8 +500,10 @@ class Watch(TorchFunctionMode):
         ]
         why = ""
         if softmaxes or call.other_axes:
-            tokens = tokens_of(given[:1], len(given[0])) if given else set()
+            others = [x for x in given[1:] if x.ndim == 3]  # a context
+            tokens = tokens_of([*given[:1], *others], len(given[0])) if given else set()
             keys = {x.shape[-1] for x in maps}
+            tokens |= {count + 1 for count in tokens}  # and a sink
             keys |= tokens if keys else set()  # a softmax of something else than tokens is a gate
             unread = {softmax.weights.shape[-1] for softmax in softmaxes}
             if any(not keys or length in keys for length in call.other_axes):
@@ -510,7 +522,7 @@ class Watch(TorchFunctionMode):
             self.doubts |= {x.givers[0]: why for x in softmaxes if x.doubted}
         for label, values in call.seen:
             weights = self.maps[label]
-            if given and weights.ndim == 3:
+            if given and weights.ndim != 4:
                 weights = self.maps[label] = with_heads(weights, given[0])
             doubt = why
             if given and not why:
@@ -557,6 +569,25 @@ class Alone(Watch):
     def _rows(self, call: Call, maps: list[Tensor]) -> int | None:
         self.found += [] if call.name else [maps]
         return 0
+
+
+@contextmanager
+def undropped(layer: nn.Module) -> Iterator[None]:
+    """No dropout."""
+    training = [module for module in layer.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def in_this_thread(hook: Callable, elsewhere: Callable = lambda *_: None) -> Callable:
+    """Hooks for all modules are those of all threads."""
+    thread = get_ident()
+    return lambda *given: (hook if get_ident() == thread else elsewhere)(*given)
 
 
 def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
@@ -660,7 +691,8 @@ def blocks_of(modules: dict[str, nn.Module], layers: list[str]) -> dict[str, nn.
 
 
 def attends_by_name(module: nn.Module) -> bool:
-    return bool(ATTENDS.search(type(module).__name__)) or says_weights(module)
+    name = type(module).__name__  # XAttentionOutput is what stands behind it
+    return bool(ATTENDS.search(name) and not name.endswith("Output")) or says_weights(module)
 
 
 def _runs_backwards() -> bool:

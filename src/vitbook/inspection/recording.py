@@ -65,8 +65,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
         UserWarning: A layer attends by the name of its class and has no map, or has one that is
             not of its tokens, or not what it multiplies with the values, or that nothing can test.
             It is named. What attends under another name, by other means than a softmax, or is mixed
-            or thrown away round its product, is not tested here: :func:`attention_maps` alone sees
-            it.
+            or thrown away round its product, is not tested here, nor which axis is that of the
+            images where heads or tokens are as many: :func:`attention_maps` alone sees it.
     """
     watch = Watch(require.module("model", model), verify)
     with uncompiled(), watch:
@@ -93,21 +93,22 @@ def attention_maps(
     maps. Then each image runs alone (more than 8: the first, the last, and all by halves): their
     maps, and what these gave, have to be the same. Then the first one runs some more times (7 for
     197 tokens, 9 for 1,000), its tokens disturbed, all attention held still: no token may move
-    another one; of the values that a map is multiplied with, those of the same tokens have to move,
-    at least half of them; and what a layer gives has to move with each row and each half of a head
-    of its product, unless a projection has zero columns there. Of any two tokens it is seen whether
+    another one; of the values that a map is multiplied with, each that some query attends to has to
+    move with its token; and what a layer gives has to move with each row and each half of a head of
+    its product, unless a projection has zero columns there. Of any two tokens it is seen whether
     one moves the other; in another image that runs alone, whether half of its tokens move the
-    others. Patches that a module gives are disturbed, too: each token is given one, up to as many
-    as were added. Where half of an image of noise is another, a token that moved has to rank the
-    others anew, and one that did not has to rank them as before, in all heads.
+    others. As many times it runs with the patches disturbed that a module gives, or with the tokens
+    before the first layer alone: to the end each token follows one of them, and the same one, up to
+    as many as were added; and once with the tokens behind the first layer, which those of a later
+    layer have to follow. Where half of an image of noise is another, a token that moved has to rank
+    the others anew, and one that did not has to rank them as before, in all heads.
 
-    Not tested: what a function does to patches before a module gives them, to tokens where no
-    module gives or takes them any more, which is pooling, or to tokens of before the first layer
-    that are added behind it; what makes the weights themselves, from queries and keys; whether a
-    block uses what its layer gives; less than half of a head, or values that were scaled or are
-    added; two streams of as many tokens, one after the other, that do not ask each other; what
-    moves tokens by less than rounding; and of more than 8 images, those that are treated in another
-    way, or see each other in one half alone.
+    Not tested: what a function does to patches before a module gives them, or to tokens where no
+    module gives or takes them any more, which is pooling; what makes the weights themselves, from
+    queries and keys; whether a block uses what its layer gives, and a forward that attends itself
+    what its product gives; less than half of a head, or values that were scaled or are added; what
+    moves tokens by less than rounding; of more than 8 images, those that are treated in another
+    way, or see each other in one half alone; and images that see each other behind the last layer.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -134,6 +135,7 @@ def attention_maps(
     Warns:
         UserWarning: A pattern of ``layers`` fits a module, too, that ran and showed no attention.
     """
+    layers = list(layers) if isinstance(layers, Iterator) else layers
     watch = watch_images(model, images, verify)
     maps = stacked(model, watch, images, layers)
     if left := _left_out(watch, layers):
@@ -196,7 +198,8 @@ def _require_whole(
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
             chosen = None if everything else names
             mixing = {} if random or missing else mixers(model, one, first, chosen, moved)
-            apart = everything and mixing and not mixers(model, one, first, names, moved)
+            alone = everything and all((x, "given", 1) in first.kept.given for x in names)
+            apart = alone and mixing and not mixers(model, one, first, names, moved)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
@@ -219,6 +222,8 @@ def _require_whole(
         )
     if mixing:
         why = "; ".join(f"{listed(names)} {why}" for why, names in _by_reason(mixing).items())
+        if any(x.ndim == 3 and x.shape[1] == x.shape[2] == N for x in first.given()):
+            why += ", or it is given channels first, (B, D, N), as many as tokens"
         advice = (
             f". attention_maps(model, images, layers={_pattern(list(maps), watch.maps)!r}) gives "
             f"the maps of {listed(list(maps))} alone"
@@ -320,7 +325,7 @@ def stacked(
             f"layers must hold names of layers, or patterns of them, as text, got {layers!r}; seen "
             f"were {listed(list(seen))}"
         )
-    fits = {x: [name for name in seen if name == x or fnmatchcase(name, x)] for x in wanted}
+    fits = {x: [x] if x in seen else [n for n in seen if _fits(watch, n, x)] for x in wanted}
     if not fits or [x for x, names in fits.items() if not names]:
         raise ValueError(f"layers must each match some of {listed(list(seen))}; got {layers!r}")
     names = [name for name in seen if any(name in those for those in fits.values())]
@@ -343,6 +348,12 @@ def stacked(
             f"{_choice(model, watch, images, kinds)}"
         )
     return {name: watch.maps[name] for name in names}
+
+
+def _fits(watch: Watch, label: str, pattern: str) -> bool:
+    """Is it a map of a layer whose name fits? A layer that runs several times has several."""
+    name, _ = watch.shown.get(label, (label, 1))
+    return fnmatchcase(label, pattern) or fnmatchcase(name, pattern)
 
 
 def _left_out(watch: Watch, layers: str | Sequence[str] | None) -> list[str]:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from vitbook import require
-from vitbook.inspection.maps import require_maps, require_tokens_fit
+from vitbook.inspection.maps import require_maps, require_region, require_tokens_fit
 
 
 def query_distance(
@@ -59,15 +59,9 @@ def region_attention(maps: Tensor, queries: Tensor, keys: Tensor, num_prefix: in
         TypeError, ValueError: An argument is not what it has to be; the message names it.
     """
     require_maps(maps)
-    weights = maps[..., num_prefix:, num_prefix:]
-    shape = (maps.shape[1], weights.shape[-1])
     for name, patches in (("queries", queries), ("keys", keys)):
-        if not isinstance(patches, Tensor) or patches.dtype != torch.bool:
-            raise TypeError(f"{name} must be a boolean tensor (B, N_patches) = {shape}")
-        if patches.shape != shape:
-            raise ValueError(
-                f"{name} must have the shape (B, N_patches) = {shape}, got {tuple(patches.shape)}"
-            )
+        require_region(name, patches, maps, num_prefix)
+    weights = maps[..., num_prefix:, num_prefix:]
     there = (weights * keys[:, None, None]).sum(dim=-1) / weights.sum(dim=-1)  # (L, B, h, N_p)
     asked = queries[:, None].to(maps.dtype)  # (B, 1, N_patches)
     return (there * asked).sum(dim=-1) / asked.sum(dim=-1)

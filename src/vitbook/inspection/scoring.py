@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from vitbook import require
-from vitbook.inspection.maps import require_maps
+from vitbook.inspection.maps import require_maps, require_region
 
 ROUNDING = 1e-6  # relative, of weights that are equal; a processor may add two columns differently
 
@@ -32,9 +31,10 @@ def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: i
         ValueError: The shapes do not fit, an image has no source or no target, or a patch is both.
     """
     require_maps(maps)
-    require.whole("num_prefix", num_prefix, at_least=0)
-    _require_patches("sources", sources, maps, num_prefix)
-    _require_patches("targets", targets, maps, num_prefix)
+    for name, patches in (("sources", sources), ("targets", targets)):
+        require_region(name, patches, maps, num_prefix)
+        if not bool(patches.any(dim=-1).all()):
+            raise ValueError(f"{name} must name at least one patch in every image")
     if bool((sources & targets).any()):
         raise ValueError("sources and targets share a patch; a patch can be only one of the two")
     weights = maps[..., num_prefix:, num_prefix:]  # (L, B, h, N_patches, N_patches)
@@ -44,16 +44,3 @@ def attention_hits(maps: Tensor, sources: Tensor, targets: Tensor, num_prefix: i
     strongest = looks >= (1 - ROUNDING) * looks.amax(dim=-1, keepdim=True)  # (L, B, h, N_patches)
     found = (strongest & targets[:, None]).sum(dim=-1)
     return found.to(maps.dtype) / strongest.sum(dim=-1)  # (L, B, h)
-
-
-def _require_patches(name: str, patches: Tensor, maps: Tensor, num_prefix: int) -> None:
-    if not isinstance(patches, Tensor) or patches.dtype != torch.bool:
-        kind = patches.dtype if isinstance(patches, Tensor) else type(patches).__name__
-        raise TypeError(f"{name} must be a boolean tensor (B, N_patches), got {kind}")
-    shape = (maps.shape[1], maps.shape[-1] - num_prefix)
-    if patches.shape != shape:
-        raise ValueError(
-            f"{name} must have the shape (B, N_patches) = {shape}, got {tuple(patches.shape)}"
-        )
-    if not bool(patches.any(dim=-1).all()):
-        raise ValueError(f"{name} must name at least one patch in every image")

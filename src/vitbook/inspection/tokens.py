@@ -6,13 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
 
 from vitbook import require
 from vitbook.inspection.patches import grid_of, require_patches
-from vitbook.inspection.recorder import blocks_of
+from vitbook.inspection.recorder import Watch, blocks_of, is_part
 from vitbook.inspection.recording import (
     attention_maps,
     evaluated,
+    listed,
     stacked,
     uncompiled,
     watch_images,
@@ -35,8 +37,8 @@ def find_num_prefix(
     registers), which are counted. A model can say it and keep its tokens in another order.
 
     With images it is tested: pixels of the first one are disturbed, patch by patch, and the tokens
-    that move must be those of the patches, in their order. Where a token lies is known to half a
-    patch: an image that is moved or warped by less, before the patches, passes.
+    that move must be those of the patches, in their order. Neighbours are told apart: an image that
+    is moved or warped by less than a patch, before the patches, may pass.
 
     Args:
         model: A Vision Transformer, or what contains one.
@@ -53,7 +55,7 @@ def find_num_prefix(
     """
     if images is None:
         return _said(model)
-    if isinstance(images, Tensor) and images.ndim != 4:
+    if require.tensor("images", images, "(B, ...)").ndim != 4:
         raise ValueError(
             f"images must be (B, C, H, W), got the shape {tuple(images.shape)}: where else the "
             "patches lie is not tested; without images, the number is what the model says"
@@ -106,7 +108,9 @@ def token_norms(
     on the whole image there; registers are tokens that were added to take these notes.
 
     The model, of any library (see :func:`~vitbook.inspection.record_attention`), runs twice, in
-    evaluation mode and without gradients: once to find the blocks, which are those that attend.
+    evaluation mode and without gradients: once to find the blocks. These are the modules that
+    attend, one map each; and, unless ``layers`` names some, those of the same class that take or
+    give tokens, too, whether or not they show a map. Modules of other classes are left out.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -118,8 +122,9 @@ def token_norms(
         that leave each of the L blocks. Prefix tokens come first, as in the model.
 
     Raises:
-        TypeError, ValueError: As for :func:`~vitbook.inspection.attention_maps`; or a block does
-            not take and give tokens (B, N, D).
+        TypeError, ValueError: As for :func:`~vitbook.inspection.attention_maps`; or a block is
+            never called, or does not take and give tokens (B, N, D). Where N = D, one of those that
+            enter the first block is disturbed, and has to move its own row of the map.
 
     Source: Darcet et al. 2024, section 2.1.
     """
@@ -144,7 +149,8 @@ def image_features(
     Args:
         model: A model whose attention layers all see the same N tokens.
         images: What the model takes, for a ViT (n, C, H, W).
-        layer: The block after which to read, 0 ... L - 1; negative numbers count from the end.
+        layer: The block (see :func:`token_norms`) after which to read, 0 ... L - 1; negative
+            numbers count from the end.
         token: "cls", the first token; "mean", the mean of all patches; or a token's number.
         num_prefix: How many tokens stand before the patches, for "mean"; by default, what the
             model says, and it is tested on the first image.
@@ -156,29 +162,30 @@ def image_features(
     Raises:
         TypeError, ValueError: As for :func:`token_norms`; or there is no such layer or token.
     """
-    require.whole("batch_size", batch_size)
-    if token in ("cls", "mean"):
-        prefix = num_prefix
-        if prefix is None:
-            tested = token == "mean" and images.ndim == 4
-            prefix = find_num_prefix(model, images if tested else None)
-        if token == "cls" and prefix == 0:
-            raise ValueError('token must be "mean" or a number: this model has no class token')
-    else:
-        require.whole("token", token, at_least=0)
+    batch_size = require.whole("batch_size", batch_size)
+    require.tensor("images", images, "(n, ...)")
+    named = isinstance(token, str) and require.one_of("token", token, ("cls", "mean"))
+    number = 0 if named else require.whole("token", token, at_least=0)
+    prefix = 0
+    if num_prefix is not None:
+        prefix = require.whole("num_prefix", num_prefix, at_least=0)
+    elif named:
+        tested = token == "mean" and images.ndim == 4
+        prefix = find_num_prefix(model, images if tested else None)
+    if token == "cls" and prefix == 0:
+        raise ValueError('token must be "mean" or a number: this model has no class token')
 
     def read(x: Tensor) -> Tensor:  # (B, N, D) -> (B, D)
-        if token == "mean":
-            return x[:, prefix:].mean(dim=1)
-        number = 0 if token == "cls" else int(token)
-        if number >= x.shape[1]:
-            raise ValueError(f"token must be below {x.shape[1]}, got {number}")
-        return x[:, number].clone()
+        N = x.shape[1]
+        for name, value in (("num_prefix", prefix), ("token", number)):
+            if value >= N:
+                raise ValueError(f"{name} must be below {N}, got {value}: there are {N} tokens")
+        return x[:, prefix:].mean(dim=1) if token == "mean" else x[:, number].clone()
 
     found = []
     for part in images.split(batch_size):
         after = _tokens(model, part, None, read)[1:]
-        if not -len(after) <= layer < len(after):
+        if require.whole("layer", layer, at_least=-len(after)) >= len(after):
             raise ValueError(f"layer must be below {len(after)}, the number of blocks, got {layer}")
         found.append(after[layer])
     return torch.cat(found)
@@ -199,21 +206,34 @@ def _tokens(
     if images.ndim == 4 and B == N > 1:  # which axis is which is seen with fewer images
         parts = [_tokens(model, part, layers, read) for part in (images[:1], images[1:])]
         return [torch.cat(both) for both in zip(*parts, strict=True)]
+    sure = blocks_of(watch.modules, names)
+    blocks = sure | (_alike(watch, sure) if layers is None else {})
+    if idle := [name for name in blocks if name not in watch.ran]:
+        raise ValueError(
+            f"model ({type(model).__name__}) must call its blocks, so that tokens enter and leave "
+            f"them; of {listed(idle)} it calls parts alone"
+        )
     swapped = images.ndim == 3 and images.shape[:2] != (B, N)  # (N, B, D)
     seen: list[Tensor] = []
     widths: list[int] = []
 
+    def views(values: Any) -> list[Tensor]:
+        found = [x for x in tree_leaves(values) if isinstance(x, Tensor) and x.ndim == 3]
+        turned = [swapped or x.shape[:2] == (N, B) != (B, N) for x in found]
+        return [x.transpose(0, 1) if t else x for x, t in zip(found, turned, strict=True)]
+
     def measure(name: str, values: Any) -> None:
-        found = [value for value in values if isinstance(value, Tensor) and value.ndim == 3]
-        turned = [
-            x.transpose(0, 1) if swapped or x.shape[:2] == (N, B) != (B, N) else x for x in found
-        ]
-        fit = [x for x in turned if x.shape[:2] == (B, N)]
+        found = views(values)
+        fit = [x for x in found if x.shape[:2] == (B, N)]
+        if not found and name not in sure:
+            return  # of a stem, say
         if not fit:
-            shape = tuple(found[0].shape) if found else None
+            leaves = tree_leaves(values)
+            got = [str(tuple(x.shape)) for x in leaves if isinstance(x, Tensor)]
+            got = got or [type(x).__name__ for x in leaves] or ["nothing"]
             raise ValueError(
                 f"block {name!r} must take and give tokens (B, N, D) with B, N = {B}, {N}, "
-                f"got {shape}"
+                f"got {', '.join(got)}"
             )
         tokens = next((x for x in fit if x.shape[2] in widths), fit[0])  # as they came in
         widths.append(tokens.shape[2])
@@ -222,12 +242,11 @@ def _tokens(
     def hook(name: str) -> Any:
         def after(block: nn.Module, args: tuple, kwargs: dict, out: Any) -> None:
             if not seen:
-                measure(name, [*args, *kwargs.values()])
-            measure(name, out.values() if isinstance(out, dict) else _each(out))
+                measure(name, (args, kwargs))
+            measure(name, out)
 
         return after
 
-    blocks = blocks_of(watch.modules, names)
     handles = [
         block.register_forward_hook(hook(name), with_kwargs=True) for name, block in blocks.items()
     ]
@@ -237,8 +256,53 @@ def _tokens(
     finally:
         for handle in handles:
             handle.remove()
+    name, first = next(iter(sure.items()))
+    if N in widths and not _moves_its_row(model, images, first, watch, names[0], views):
+        raise ValueError(
+            f"block {name!r} must take tokens (B, N, D), and seems to take (B, D, N) with N = D = "
+            f"{N}: what would be one token moves other rows of its map than its own"
+        )
     return seen
 
 
-def _each(out: Any) -> Any:
-    return out if isinstance(out, (tuple, list)) else [out]
+def _moves_its_row(
+    model: nn.Module,
+    images: Tensor,
+    block: nn.Module,
+    watch: Watch,
+    layer: str,
+    views: Callable[[Any], list[Tensor]],
+) -> bool:
+    """Does a token that enters a block move, above all, its own row of the map of its layer?"""
+
+    def reverse(_: nn.Module, args: tuple, kwargs: dict) -> Any:
+        given = tree_map(lambda x: x.clone() if isinstance(x, Tensor) else x, (args, kwargs))
+        for x in views(given):
+            x[:, -1] = x[:, -1].flip(-1)
+        return given
+
+    handle = block.register_forward_pre_hook(reverse, with_kwargs=True)
+    try:
+        again = watch_images(model, images)
+    finally:
+        handle.remove()
+    rows = [x.maps[layer][..., :-1].double() for x in (watch, again)]  # without its column
+    before, after = (x / x.sum(dim=-1, keepdim=True) for x in rows)
+    far = (before - after).abs().nan_to_num().sum(dim=(0, 1, 3))  # (N,)
+    return bool(far[-1] >= 3 * far.mean())
+
+
+def _alike(watch: Watch, blocks: dict[str, nn.Module]) -> dict[str, nn.Module]:
+    """The modules that are like some blocks, and ran: they may attend unseen."""
+    found: dict[str, nn.Module] = {}
+    kinds = [_kind(block) for block in blocks.values()]
+    for name, module in watch.ran.items():  # from the outside
+        apart = not any(is_part(name, of=x) or is_part(x, of=name) for x in (*blocks, *found))
+        if apart and _kind(module) in kinds:
+            found[name] = module
+    return found
+
+
+def _kind(block: nn.Module) -> list[type]:
+    """The class of a block; of a plain sequence, the classes of its parts, too."""
+    return [type(x) for x in (block, *(block if type(block) is nn.Sequential else ()))]

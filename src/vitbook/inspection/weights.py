@@ -11,7 +11,7 @@ from torch import Tensor
 
 ROWS = (-2, -2)  # the axes of the tokens, in values and in what came out
 KINDS, SOME = 3, 16  # kinds of tokens; rows of each order that are looked at
-PRODUCT = {torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm}
+PRODUCT = {torch.matmul, Tensor.matmul, torch.linalg.matmul, torch.bmm, Tensor.bmm}
 
 
 def sdpa_weights(
@@ -95,6 +95,8 @@ def fused_scores(func: Any, query: Tensor, key: Tensor, *_: Any, **__: Any) -> T
     """By which token asks which in a call of these functions, but for scale, weights and mask."""
     if func is F.multi_head_attention_forward:
         query, key = query.movedim(0, -2), key.movedim(0, -2)
+        if query.shape[-1] != key.shape[-1]:  # each has a projection of its own
+            query, key = query.mean(-1, keepdim=True), key.mean(-1, keepdim=True)
     if query.ndim > 2 and key.shape[-3] < query.shape[-3]:  # some heads share their keys
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
     return query @ key.mT
@@ -114,7 +116,7 @@ def on_the_side(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def unreadable(out: Any) -> str:
     """Why the numbers of what a function gave cannot be looked at, or nothing."""
-    x = out[0] if isinstance(out, tuple) else out
+    x = out[0] if isinstance(out, tuple) and out else out
     if isinstance(x, Tensor) and x.is_nested:
         return "its tokens are a nested tensor: as many for each image are needed"
     if isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x):
@@ -237,9 +239,13 @@ def turned_rows(before: Tensor, after: Tensor, moved: Tensor) -> tuple[Tensor, T
     def spread(x: Tensor) -> Tensor:
         x = torch.where(seen, x.double(), math.nan)
         far = (x - x.nanmean(-1, keepdim=True)).abs()
-        return (far > 2 * torch.finfo(before.dtype).eps * size).any(-1)
+        return (far > 2 * eps * size).any(-1)
 
-    return spread(after - before), spread(before)
+    eps = torch.finfo(before.dtype).eps
+    turned = spread(after - before)
+    if eps > 1e-4:  # of half precision: a row that moved changes by less than this, but changes
+        turned = turned | (((before != after) & seen).any(-1) & moved)
+    return turned, spread(before)
 
 
 def sdpa_holds(

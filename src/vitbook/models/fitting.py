@@ -164,8 +164,8 @@ def require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> N
     theirs, ours = _depth(weights), _depth(own)
     if theirs and ours and theirs != ours:
         refuse([f"they have {theirs} blocks, the model has {ours} (depth decides)"])
-    missing = _grouped((name for name in own if name not in weights), "is missing")
-    unknown = _grouped((name for name in weights if name not in own), "is unknown to the model")
+    missing = _grouped([name for name in own if name not in weights], "is missing")
+    unknown = _grouped([name for name in weights if name not in own], "is unknown to the model")
     both = zip_longest(missing, unknown)  # by turns: only the first are told
     refuse([sentence for pair in both for sentence in pair if sentence])
 
@@ -174,11 +174,14 @@ def _depth(names: Iterable[str]) -> int:
     return len({m[1] for name in names if (m := re.match(r"encoder\.blocks\.(\d+)\.(?!\d)", name))})
 
 
-def _grouped(names: Iterable[str], what: str) -> list[str]:
+def _grouped(names: list[str], what: str) -> list[str]:
     """One sentence for all tensors with the same reason, or of the same kind."""
     groups: dict[str, list[str]] = {}
     for name in names:
         reason = next((why for part, why in REASONS.items() if re.search(part, name)), "")
+        theirs = "decides" not in reason  # is of what they have, not of what they lack
+        if (theirs and what == "is missing") or (name.endswith("qkv.bias") and _of(name) in names):
+            reason = ""
         groups.setdefault(reason or _kind(name), []).append(name)
     sentences = []
     for reason, members in groups.items():

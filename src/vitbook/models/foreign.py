@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,18 @@ SHOWN = 3  # names in a sentence
 ALIKE = 0.9  # of the tensors of the best: as good a choice
 FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
-PREFERRED = (r"(?<![a-z])ema(?![a-z])|average", r"teacher", r"", r"student|online")
+PREFERRED: tuple[str, ...] = (r"(?<![a-z])ema(?![a-z])|average", r"teacher", r"")
+PREFERRED += (r"student|online|momentum|encoder_k",)  # of MoCo its authors take the other encoder
+PREFERRED += (r"(?<![a-z])grad|exp_avg",)
+TIME = re.compile(r"(?:epoch|step|iter)\D*(\d+)")  # the last of several is taken
 CODE = re.compile(r"Unsupported global|Can only|reduce for|is blocked")  # torch does not run it
 CUT = re.compile("not fully covered|invalid header length")  # words of safetensors
-OPTIMIZER = re.compile(r"(?<![a-z])optim(izers?)?(?![a-z])")
+OPTIMIZER = re.compile(r"(?<![a-z])optim(izers?)?(?![a-z])|param_groups")
+# What an optimizer keeps of one tensor.
+MOMENTS = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg"}
+# What scripts call the number of heads, and parts of their settings that are of another model.
+HEADS = {"num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads"}
+OTHER_PART = re.compile(r"(?<![a-z])text|decoder|predictor")
 # Tensors that are fitted to the images and classes: another shape is no sign of another model.
 FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
 READABLE = "a state dict saved by safetensors.torch.save_file or torch.save can be read"
@@ -82,11 +90,12 @@ BEGINNINGS = {
 
 
 class Found(dict[str, dict[str, Tensor]]):
-    """The state dicts of a file by name ("" for the file), sentences on it, its grid, and whether
-    it is the checkpoint of a run."""
+    """The state dicts of a file by name ("" for the file), sentences on it, its grid, where it says
+    how many heads, and whether it is the checkpoint of a run."""
 
     notes: tuple[str, ...] = ()
     grid: tuple[int, int] | None = None
+    heads: tuple[tuple[str, int], ...] = ()
     of_run = False
 
 
@@ -116,13 +125,38 @@ def read_weights(path: Path) -> Found:
             if isinstance(whole, Mapping)
             else type(whole).__name__
         )
+        holds += ", an optimizer's state: name the file of the model" if _optimizer(whole) else ""
         raise ValueError(f"{path} holds no state dict, names with a tensor each; it has {holds}")
     for name, value in whole.items():
         if isinstance(value, _Empty) and _rank(str(name)) < _rank(""):
             notes.append(f"{path}: {name} is left out, {_class(value)} with code, which is not run")
     found.notes, found.grid = tuple(notes), grid_of(metadata)
+    found.heads = tuple(heads_in(metadata) + heads_in(whole))
     found.of_run = metadata.get("format") == CHECKPOINT
     return found
+
+
+def heads_in(whole: Any, name: str = "", depth: int = 5) -> list[tuple[str, int]]:
+    """In which part of somebody's settings it is said how many heads a model has, and how many."""
+    with suppress(ValueError, RecursionError):  # of text that is no JSON
+        whole = json.loads(whole) if isinstance(whole, str) and whole.startswith("{") else whole
+    whole = whole.state if isinstance(whole, _Empty) else whole
+    found = []
+    for key, value in whole.items() if isinstance(whole, Mapping) and depth else ():
+        place = f"{name}.{key}" if name else str(key)
+        if key in HEADS and re.fullmatch(r"\d+", str(value)):
+            found.append((name, int(value)))
+        elif not OTHER_PART.search(place):
+            found += heads_in(value, place, depth - 1)
+    return found
+
+
+def _optimizer(whole: Any) -> bool:
+    """Whether there is the state of an optimizer in what a file holds."""
+    return isinstance(whole, Mapping) and any(
+        OPTIMIZER.search(str(name).lower()) or name in MOMENTS or _optimizer(value)
+        for name, value in whole.items()
+    )
 
 
 def _in_folder(folder: Path) -> tuple[Path, list[str]]:
@@ -273,7 +307,10 @@ def state_dicts(whole: Any, name: str = "", depth: int = 3) -> Iterator[tuple[st
     tensors = {
         WRAPPED.sub("", key): x
         for key, x in whole.items()
-        if isinstance(key, str) and isinstance(x, Tensor) and not x.is_nested  # has no shape
+        if isinstance(key, str)
+        and isinstance(x, Tensor)
+        and not x.is_nested  # has no shape
+        and key not in MOMENTS
     }
     if len(tensors) > len(whole) / 2:  # a number of epochs may stand beside
         yield name, tensors
@@ -347,13 +384,21 @@ def _best(
         (n, p) for n, p in equal if not any(n == m and p != q and p.startswith(q) for m, q in equal)
     ]
     name, prefix = min(
-        equal, key=lambda place: (fits[place][1], _rank(".".join(place)), -fits[place][0])
+        equal,
+        key=lambda at: (
+            _blank(_without(found[at[0]], at[1])),
+            fits[at][1],
+            _rank(".".join(at)),
+            -max(map(int, TIME.findall(".".join(at))), default=0),
+            -fits[at][0],
+        ),
     )
     state, notes = _without(found[name], prefix), list(getattr(found, "notes", ()))
     words = [f"{n or 'the file'}{f' with the prefix {p}' if p else ''}" for n, p in equal]
     chosen = words[equal.index((name, prefix))]
     if len(equal) > 1:
-        notes.append(f"{where} holds {' and '.join(words)}: {chosen} is taken")
+        several = f"{where} holds {' and '.join(words)}: {chosen} is taken"
+        notes.append(f"{several}; to take another, save it alone")
     elif name or prefix:
         notes.append(f"{where}: {chosen} is taken")
     if prefix and (left := [n for n in found[name] if not n.startswith(prefix)]):
@@ -397,16 +442,42 @@ def _plain(
     return plain, [f"{where} is in {' and '.join(kinds)}: {AS_FLOAT}"] if kinds else []
 
 
+def _blank(state: Mapping[str, Tensor]) -> bool:
+    """Whether there is nothing but zeros, as in a mean over a training that has not begun."""
+    plain = [x.detach() for x in state.values() if type(x) in (Tensor, nn.Parameter)]
+    plain = [x for x in plain if x.layout is torch.strided and not x.is_quantized]
+    return not any(x.is_meta or str(x.dtype).endswith("x2") or x.any() for x in plain)  # x2: packed
+
+
+def their_names(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """What tensors are called in a file, by our names for them; of those that we join, all."""
+    names = ["", *weights]  # 0 stands for what the file does not have
+    numbered = {n: torch.full((1,) * x.ndim, i) for i, (n, x) in enumerate(weights.items(), 1)}
+    with suppress(ValueError, RuntimeError):  # what is of no model has no names of ours
+        ours = {name: x.flatten().tolist() for name, x in to_ours(numbered).items()}
+        return {name: " + ".join(names[i] for i in of if i) for name, of in ours.items()}
+    return {}
+
+
+def called(text: str, names: Mapping[str, str]) -> str:
+    """A sentence with the tensors called as a file calls them."""
+    return re.sub(r"[\w.]*\w", lambda word: names.get(word[0], word[0]), text)
+
+
 @contextmanager
-def telling(notes: list[str]) -> Iterator[None]:
-    """Say in a refusal what had been taken of a file, too, and what else the command can do."""
+def telling(notes: list[str], weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
+    """Say in a refusal what had been taken of a file, too, and what else the command can do.
+
+    With ``weights``, as they were taken, tensors are called as they are there.
+    """
     try:
         yield
     except ValueError as error:
         advice = [TIMM] if re.search(r"decides|channels=|old_grid", str(error)) else []
         advice = [f"what no option sets: {TIMM}"] if NO_OPTION.search(str(error)) else advice
         advice = [MERGE] if ADDED.search(str(error)) else advice
-        raise ValueError("; ".join([str(error), *advice, *notes])) from None
+        said = called(str(error), their_names(weights or {}))
+        raise ValueError("; ".join([said, *advice, *notes])) from None
 
 
 def _prefixes(state: Mapping[str, Tensor], own: Mapping[str, Any]) -> Counter[str]:
@@ -448,13 +519,15 @@ def _shards(index: Path, notes: list[str]) -> tuple[dict[str, Tensor], dict[str,
 
 
 class _Empty:
-    """Stands for an object of a class that is not known here: nothing of it is run or kept."""
+    """Stands for an object of a class that is not known here: nothing of it is run."""
+
+    state: Any = None
 
     def __init__(self, *arguments: object, **named: object):
         pass
 
     def __setstate__(self, state: object) -> None:
-        pass
+        self.state = state
 
 
 FILLED = {"append": list, "SETITEM": OrderedDict}  # words of torch -> what it would fill
