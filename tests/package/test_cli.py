@@ -515,6 +515,20 @@ def test_a_stopped_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     fails(monkeypatch, "vitbook.training.train", KeyboardInterrupt())
     assert run("train", *SMALL, "--steps", 1, "--out", tmp_path / "a") == 130
     assert "train --resume goes on" in capsys.readouterr().err
+    fails(monkeypatch, "vitbook.command.train.build_model", KeyboardInterrupt())
+    assert run("train", *SMALL, "--steps", 1, "--out", tmp_path / "b") == 130
+    assert capsys.readouterr().err == "vitbook: stopped; nothing was kept\n"
+
+
+def test_who_stops_a_command_while_it_is_read_sees_no_traceback(tmp_path):
+    (tmp_path / "torch.py").write_text("raise KeyboardInterrupt")
+    done = subprocess.run(
+        [sys.executable, "-m", "vitbook", "evaluate", "x"],
+        env=ENVIRONMENT | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, b"")
 
 
 @pytest.mark.parametrize("closed", ["stdout", "stderr"])
@@ -574,6 +588,13 @@ def test_traceback_shows_where_an_error_arose(tmp_path):
 
 PARSED = [
     ("train --out x --steps 0", "--steps: must be a whole number of at least 1, got '0'"),
+    ("train --out x --threads 99999999999999999999", "--threads: must be at most 1,000, got 999"),
+    ("train --out x --micro-batch 99999999999999999999", "must be at most 1,000,000,000, got 9"),
+    ("train --out x --depth 999999999", "--depth: must be at most 10,000, got 999999999"),
+    ("train --out x --layers mixer*999999999", "must be at most 10,000, got 999999999"),
+    ("train --out x --mlp-ratio 1e30", "--mlp-ratio: must be at most 10,000, got 1e30"),
+    ("train --out x --embed-dim x", "--embed-dim: must be a whole number, got 'x'"),
+    ("attention x --timm x --out x --size 100000", "--size: must be at most 10,000, got 100000"),
     ("train --out x --checkpoint-every 0", "whole number of at least 1, got '0'"),
     ("train --out x --clip-norm 1,0", "must be a number or \"none\", got '1,0'"),
     ("train --out x --layers mixer*0", "must be words of attention, mixer, conv, uniform, none, s"),
@@ -662,6 +683,10 @@ ERRORS = [
         "train --resume goes on from",
     ),
     (torch.distributed.DistBackendError("NCCL error"), "process 0: another process ended or"),
+    (
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+        "less memory than this",
+    ),
     (CompilerError("no rule for this\nand a long tale"), "failed (no rule for this); leave"),
 ]
 

@@ -12,7 +12,8 @@ import torch
 from PIL import Image, ImageCms
 
 from vitbook.data import folder_names
-from vitbook.data.folder import list_folder, load_folder, read_files, root_key
+from vitbook.data.folder import FolderImages, list_folder, load_folder, read_files, root_key
+from vitbook.data.near import near_ones
 from vitbook.data.pictures import PictureError, pixel_key, read_picture
 from vitbook.explorer.photograph import read_photograph
 
@@ -133,6 +134,11 @@ def test_an_odd_file_has_its_sentence(tmp_path, kind):
     assert all(kind in note for note in notes)
     left = 21 - kind.startswith("left out") - ("two classes" in kind)
     assert sum(len(part.labels) for part in parts) == left
+
+
+def test_what_says_that_it_is_opaque_is_not_put_on_white(tmp_path):
+    painted(RED).convert("RGBA").save(tmp_path / "x.png")
+    assert read_picture(tmp_path / "x.png", 30).remarks == ()
 
 
 def test_a_truncated_picture_is_left_out_and_the_others_stay(tmp_path):
@@ -318,6 +324,11 @@ TOGETHER = {
     "masks of numbered ones": ("{} (1).png", "{} (1)_mask.png"),
     "two kinds of file": ("{}.bmp", "{}.png"),
     "variants": ("{}.png", "{} (flipped).png", "{}-2.png"),
+    "variants before the name": ("{}.png", "aug_{}.png"),
+    "variants in the name": ("{}_a.png", "{}_flipped_a.png"),
+    "crops": ("{}_crop1.png", "{}_crop2.png"),
+    "frames": ("{}film_0001.png", "{}film_0002.png", "{}film_0003.png"),
+    "patients": ("P{}-red-1.png", "P{}-red-2.png"),
     "a labelling tool's": ("{}_png.rf.9ab.png", "{}_png.rf.f31.png"),
 }
 
@@ -329,7 +340,8 @@ def test_files_called_as_one_thing_are_told(tmp_path, kind):
         for number, name in enumerate(TOGETHER[kind]):
             painted(RED, seed=100 + 10 * seed + number).save(root / "red" / name.format(f"x{seed}"))
     told = list_folder(root).notes[0]
-    assert told.startswith("red: files called as if they showed a thing twice (x0")
+    assert told.startswith("red: files called as if they showed a thing twice (")
+    assert "x0" in told.partition(")")[0]
 
 
 def test_thousands_of_classes_are_listed_in_time_that_grows_as_they_do(tmp_path, monkeypatch):
@@ -360,6 +372,26 @@ def test_a_series_with_a_common_name_is_no_thing_twice(tmp_path):
     assert list_folder(root).notes == ()
 
 
+COUNTED = ["{}", "img_{:04}", "IMG_20230415_{:06}", "n02085620_{}", "2007_{:06}", "VOC2012_x_{:08}"]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_numbers_of_pictures_are_no_variants(tmp_path, name):
+    root = folder(tmp_path)
+    for first, place in ((0, root / "green"), (100, root / "red")):
+        for i, path in enumerate(sorted(place.iterdir())):
+            path.rename(place / f"{name.format(first + 7 * i)}.png")
+    assert list_folder(root).notes == ()
+
+
+def test_a_number_in_the_name_of_a_small_class_makes_no_variants(tmp_path):
+    root = folder(tmp_path, number=5)
+    for name in ("green", "red"):
+        for path in (root / name).iterdir():
+            path.rename(path.with_stem(f"{name}2_{path.stem}"))
+    assert list_folder(root).notes == ()
+
+
 def test_a_folder_beside_the_parts_is_told_with_the_number_of_its_pictures(tmp_path):
     for part in ("train", "test", "train_augmented"):
         folder(tmp_path / part, number=4, first=len(part))
@@ -373,6 +405,30 @@ def test_the_classes_that_one_part_lacks_are_told(tmp_path):
     (tmp_path / "test" / "red").rename(tmp_path / "test" / "reds")
     with pytest.raises(ValueError, match=r"There is no red in test\. There is no reds in train\."):
         read(tmp_path)
+
+
+def test_folders_of_other_classes_inside_one_are_refused(tmp_path):
+    root = folder(tmp_path)
+    folder(root / "augmented", first=50)
+    with pytest.raises(ValueError, match=r"augmented holds folders called as classes .*green, red"):
+        list_folder(root)
+    assert len(list_folder(root, folders_are_classes=True).classes) == 3
+
+
+def test_two_folders_of_one_part_are_named(tmp_path):
+    for first, part in enumerate(("train", "Train", "test")):
+        folder(tmp_path / part, first=10 * first)
+    with pytest.raises(
+        ValueError, match="but Train, train name one part: put what is in them into"
+    ):
+        list_folder(tmp_path)
+
+
+def test_classes_that_are_hidden_are_named(tmp_path):
+    for place in sorted(folder(tmp_path).iterdir()):
+        place.rename(tmp_path / f".{place.name}")
+    with pytest.raises(ValueError, match=r"holds no folder but hidden ones \(\.green, \.red\)"):
+        list_folder(tmp_path)
 
 
 def test_files_of_the_same_names_in_two_classes_are_asked_about(tmp_path):
@@ -519,6 +575,7 @@ LYING = {  # what is made; how many more pictures there are; the note
     "loop": (loop, 0, "a link to a folder that was read: red/again"),
     "broken": (lambda root: (root / "red" / "gone.png").symlink_to("/no"), 0, "broken link: red/g"),
     "pipe": (lambda root: os.mkfifo(root / "red" / "pipe.png"), 0, "a pipe or a device: red/pipe"),
+    "up": (lambda root: (root / "red" / "up").symlink_to(root), 0, "a folder above: red/up"),
     "beside": (lambda root: painted(RED).save(root / "x.png"), 0, "beside the folders of the c"),
     "file": (lambda root: (root / "red" / ".DS_Store").write_text("x"), 0, "hidden: red/.DS_Store"),
     **{
@@ -783,7 +840,7 @@ TOLD = {  # number, channels, chunks -> what is read, and what is said
     "colours": (0x8000, 3, {}, 128, (SHORT,)),
     "clear grey": (500, 1, CLEAR_GREY, 255, ("10 bits: scaled to 8", WHITE)),
     "clear colour": (500, 3, CLEAR_COLOUR, 255, (SHORT, WHITE)),
-    "another is clear": (0x8000, 3, CLEAR_COLOUR, 128, (SHORT, WHITE)),
+    "another is clear": (0x8000, 3, CLEAR_COLOUR, 128, (SHORT,)),
     "linear": (0x3700, 3, LINEAR, 127, (SHORT, "another gamma: that of sRGB")),
     "of screens": (0x3700, 3, OF_SCREENS, 0x37, (SHORT,)),
 }
@@ -911,3 +968,70 @@ def test_a_picture_that_was_changed_or_written_anew_stays_in_its_part(tmp_path):
     for name, what in (("1", "changed"), ("anew", "written anew")):
         note = f"1 file, {what} since the training, kept in its part: red/{name}.png."
         assert note in found.notes
+
+
+def test_what_was_saved_anew_with_another_ending_is_the_old_picture(tmp_path):
+    root = folder(tmp_path)
+    known = {file.key: file.part for file in list_folder(root).files}
+    known |= {f"red/{seed}.png": "train" for seed in range(10)} | {"red/1.png": "test"}
+    for seed in range(3):
+        path = root / "red" / f"{seed}.png"
+        Image.open(path).save(path.with_suffix(".jpg"))
+        path.unlink()
+    found = list_folder(root, known=known)
+    parts = {file.path.name: file.part for file in found.files if file.path.suffix == ".jpg"}
+    assert parts == {"0.jpg": "train", "1.jpg": "test", "2.jpg": "train"}
+    assert "3 files, changed since the training, kept in its part" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("was", ["train", "test"])
+def test_new_pictures_are_doubted_where_one_that_was_learned_is_gone(tmp_path, was):
+    root = folder(tmp_path)
+    known = {f"red/{seed}.png": "train" for seed in range(10)} | {"red/1.png": was}
+    Image.open(root / "red" / "1.png").save(root / "red" / "one.jpg")
+    Image.open(root / "red" / "2.png").save(root / "red" / "two.png")
+    known[next(file.key for file in list_folder(root).files if file.path.name == "2.png")] = "train"
+    for name in ("1.png", "2.png"):  # of the second it is known what it is called now
+        (root / "red" / name).unlink()
+    told = " ".join(list_folder(root, known=known).notes)
+    doubted = ", as 1 that it learned from is gone: if they are the same, it has learned from them"
+    assert f"new since the training{doubted if was == 'train' else ''}: " in told
+
+
+def scenes(number):
+    """Smooth pictures, each another, uint8 (n, 3, 16, 16)."""
+    coarse = torch.rand(number, 3, 5, 5, generator=torch.Generator().manual_seed(0))
+    smooth = torch.nn.functional.interpolate(coarse, size=16, mode="bicubic", align_corners=False)
+    return (smooth.clamp(0, 1) * 255).to(torch.uint8)
+
+
+def part_of(images, name, first=0):
+    files = tuple(f"{name}/red/{first + i}.png" for i in range(len(images)))
+    return FolderImages(images, torch.zeros(len(images), dtype=torch.int64), ("red",), files, ())
+
+
+def as_jpeg(image):
+    held = io.BytesIO()
+    Image.fromarray(image.permute(1, 2, 0).numpy()).resize((32, 32)).save(held, "JPEG")
+    return torch.from_numpy(np.array(Image.open(held).resize((16, 16)))).permute(2, 0, 1)
+
+
+def test_copies_that_were_saved_anew_are_told_and_other_pictures_are_not():
+    pictures = scenes(60)
+    learned, others = part_of(pictures[:40], "train"), pictures[40:]
+    assert near_ones(learned, part_of(others, "test", 900)) == []
+    anew = torch.stack([as_jpeg(pictures[7]), *others[1:]])
+    (told,) = near_ones(learned, part_of(anew, "test", 900))
+    words = (
+        "1 of 20 pictures of the test look like one that is learned from (test/red/900.png like "
+    )
+    assert told.startswith(f"{words}train/red/7.png): copies")
+
+
+def test_frames_of_a_film_on_both_sides_are_told():
+    places = torch.linspace(0, 1, 30)[:, None, None, None]
+    first, last = scenes(2).float()
+    film = (first * (1 - places) + last * places).to(torch.uint8)
+    for images, some in ((film, 1), (scenes(30), 0)):
+        notes = near_ones(part_of(images[:20], "train"), part_of(images[20:], "test", 20))
+        assert len([note for note in notes if "of one film, or of one thing" in note]) == some

@@ -18,6 +18,7 @@ import pytest
 import timm
 import torch
 from PIL import Image
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_cli import run, settings_in, weights
 from torch.nn.functional import cross_entropy
@@ -213,6 +214,15 @@ def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
     named = re.search(r"Class (\d) is (\w+), class (\d) is (\w+)\.", printed)
     assert [list(COLOURS)[int(i)] for i in named.group(1, 3)] == list(named.group(2, 4))
     assert named[0] in (tmp_path / "look.html").read_text()
+
+
+def test_the_class_that_is_asked_about_may_be_named(trained, photos, tmp_path, capsys):
+    words = ["attention", photos / "red/1.png", "--run", trained, "--out", tmp_path / "a.html"]
+    assert run(*words, "--target", "violet") == 0
+    assert "Class 2 is violet, " in capsys.readouterr().out
+    assert run(*words, "--target", "blue") == 2
+    words = "--target must be the number of a class or one of green, red, violet, got blue"
+    assert words in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -517,6 +527,40 @@ def test_a_resumed_run_ends_in_the_weights_of_one_that_was_not_stopped(
     assert all(torch.equal(whole[name], stopped[name]) for name in whole)
 
 
+def test_a_resumed_run_says_what_is_other_than_before(photos, tmp_path, monkeypatch, capsys):
+    root, out = shutil.copytree(photos, tmp_path / "in"), tmp_path / "run"
+    stop = [KeyboardInterrupt()]
+    real = training.RunFolder.save
+
+    def save(self, step, seconds):
+        real(self, step, seconds)
+        if stop:
+            raise stop.pop()
+
+    monkeypatch.setattr(training.RunFolder, "save", save)
+    words = ["train", "--data", "folder", "--root", root, *SMALL, "--epochs", 2, "--out", out]
+    assert run(*words) == 130
+    parts = json.loads((out / "parts.json").read_text())
+
+    def moved(part, to):
+        name = next(name for name, of in parts.items() if of == part and name.startswith("red/1"))
+        return (root / name).rename(root / to), root / name
+
+    for to, words in (
+        ("red/9z.png", "now the same in another order: were files renamed?"),
+        ("green/9z.png", "now the same with other labels"),
+    ):
+        new, old = moved("train", to)
+        assert run("train", "--resume", "--out", out) == 2
+        assert words in capsys.readouterr().err
+        new.rename(old)
+    moved("test", "green/9z.png")
+    assert run("train", "--resume", "--out", out, "--no-progress") == 0
+    assert "The pictures of the test or their classes are others than" in capsys.readouterr().out
+    assert run("train", "--resume", "--out", out) == 0
+    assert "are others than before" not in capsys.readouterr().out
+
+
 def test_a_model_of_timm_is_fine_tuned_evaluated_and_asked(
     photos, learn, tmp_path, monkeypatch, capsys
 ):
@@ -666,7 +710,14 @@ def test_a_run_is_never_tested_on_what_it_learned_from_after_labels_were_mended(
         assert f"of {len(now)} right" in printed
     assert run("evaluate", out, "--part", "train") == 0
     assert "it is no test" in capsys.readouterr().out
-    (out / "parts.json").unlink()  # as older runs are
+    (out / "parts.json").unlink()
+    assert run("evaluate", out) == 2
+    assert "parts.json is missing: it says which pictures the run" in capsys.readouterr().err
+    with safe_open(out / "checkpoint.safetensors", "pt") as file:
+        told = file.metadata()
+    notes = json.loads(told["notes"])
+    del notes["settings"]["parts"]  # as older runs are
+    save_file(weights(out), out / "checkpoint.safetensors", told | {"notes": json.dumps(notes)})
     assert run("evaluate", out) == 0
     assert "a time when parts were not kept" in capsys.readouterr().out
 
@@ -703,7 +754,7 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     assert with_pixels & labels_by_picture(settings, "test", photos).keys()
     assert not labels_by_picture(settings, "trainval", photos).keys() & with_pixels
     for path in root.rglob("*.bmp"):
-        Image.open(path).save(path.with_suffix(".jpg"))  # other pixels as well
+        Image.open(path).save(path.with_name(f"{path.stem}x.jpg"))  # other pixels as well
         path.unlink()
     assert run("evaluate", trained, "--root", root) == 0
     assert "are gone: if they are the same, it has learned from them" in capsys.readouterr().out
@@ -1015,6 +1066,18 @@ def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_
     assert "No picture of green is left in the part test." in told
     both = "1 picture, equal to one of another class, pixel by pixel, so that one is wrong: "
     assert f"{both}train/red/again.ppm." in told
+
+
+def test_a_test_of_copies_saved_anew_is_told(tmp_path):
+    for part, ending in (("train", "png"), ("test", "jpg")):
+        for name, colour in list(COLOURS.items())[:2]:
+            (tmp_path / part / name).mkdir(parents=True)
+            for seed in range(6):
+                path = tmp_path / part / name / f"{seed}.{ending}"
+                painted(colour, seed).resize((120, 144)).save(path)
+    given = {"data": "folder", "image_size": 16}
+    _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
+    assert "12 of 12 pictures of the test look like one that is learned from" in " ".join(told)
 
 
 def test_no_command_prints_what_a_terminal_would_obey(tmp_path, capsys):

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -465,6 +466,23 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch, who
     monkeypatch.setattr(os, "fsync", real)
     model, _ = run_into(tmp_path)
     assert same_weights(model, whole_run[0])
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.start(
+        tiny_model(), torch.optim.SGD(tiny_model().parameters()), tiny_config(), *tiny_data()
+    )
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(OSError, match=r"could not be written .*: the folder was taken away"):
+        folder.save(1, 0.0)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_metrics_of_others_are_not_written_over(tmp_path, resume):
+    (tmp_path / "metrics.csv").write_text("day,weight\n1,2\n")
+    with pytest.raises(ValueError, match=r"metrics\.csv is of no run: choose another folder"):
+        RunFolder(tmp_path, resume=resume).require_free()
 
 
 def test_what_a_killed_process_left_half_written_goes_when_its_run_goes_on(tmp_path):

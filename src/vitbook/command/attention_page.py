@@ -15,7 +15,7 @@ from vitbook.command.images import read_image
 from vitbook.command.recipes import load_part, shape_of, statistics_of
 from vitbook.command.runs import device_type, stored_run, trained_model
 from vitbook.data import normalize
-from vitbook.data.folder_names import printed
+from vitbook.data.folder_names import listed, printed
 from vitbook.explorer import attention_explorer
 from vitbook.explorer.photograph import Look, Preparation, look, preparation, read_photograph
 from vitbook.inspection import attention_maps, attention_rollout
@@ -41,6 +41,13 @@ def attention_page(options: argparse.Namespace) -> None:
         pixels, remarks = read_photograph(options.image, known.size, len(known.mean))
         name = options.image
         others = sample_photographs(known, pixels)
+    if options.target in names:
+        options.target = names.index(options.target)
+    elif isinstance(options.target, str):
+        known_names = f" or one of {listed(names)}" if names else ""
+        raise ValueError(
+            f"--target must be the number of a class{known_names}, got {options.target}"
+        )
     model.to(device_type(options.device))
     # in a run of one's own, layers of other kinds may stand between those that attend
     layers = options.layers or ("*" if options.run and not options.rollout else None)

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,10 +26,6 @@ from vitbook.data.folder_names import printed
 
 STREAMS = {"stdout": "standard output", "stderr": "standard error"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-GOES_ON = {
-    "train": "train --resume goes on from the last checkpoint",
-    "compare": "the same command goes on, no finished training is lost",
-}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,8 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
-        goes_on = GOES_ON.get(options.command, "nothing was kept")
-        print(f"vitbook: stopped; {goes_on}", file=sys.stderr)
+        print(f"vitbook: stopped; {_goes_on(options)}", file=sys.stderr)
         return 130
     except (ValueError, TypeError, ArithmeticError, OSError, RuntimeError) as error:
         if options.traceback or not (explained := _sentence(error, options)):
@@ -99,9 +95,18 @@ COMMANDS = {
 }
 
 
+def _goes_on(options: argparse.Namespace) -> str:
+    """How what was stopped goes on."""
+    if options.command == "compare":
+        return "the same command goes on, no finished training is lost"
+    if options.command == "train" and (Path(options.out) / "run.json").exists():
+        return "train --resume goes on from the last checkpoint"
+    return "nothing was kept"
+
+
 def _sentence(error: Exception, options: argparse.Namespace) -> str:
     """What to tell the user; empty for an error that only its traceback explains."""
-    text, goes_on = str(error), GOES_ON.get(options.command, "nothing was kept")
+    text, goes_on = str(error), _goes_on(options)
     if isinstance(error, BrokenPipeError):
         text = f"what it printed into was closed; {goes_on}"
     elif isinstance(error, OSError) and error.strerror:
@@ -117,6 +122,10 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
             text = f"{text.split('. ')[0]}; a smaller --batch-size or --device cpu may help"
         elif isinstance(error, dist.DistError) or ("RANK" in os.environ and "gloo" in text):
             text = f"another process ended or cannot be reached; {goes_on}"
+        elif "can't allocate memory" in text:
+            text = (
+                "there is less memory than this needs: ask for smaller sizes, or for less at once"
+            )
         elif compiler and getattr(options, "compile", False):
             text = f"torch.compile failed ({text.strip().splitlines()[0]}); leave --compile out"
         else:

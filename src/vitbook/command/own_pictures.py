@@ -22,6 +22,7 @@ from vitbook.data.folder import (
     root_key,
 )
 from vitbook.data.folder_names import listed as named
+from vitbook.data.near import near_ones
 from vitbook.data.pictures import pixel_key
 from vitbook.data.room import NormalizedImages
 from vitbook.data.transforms import STATISTICS
@@ -119,6 +120,7 @@ def describe(
         found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
         found |= told or _statistics(learned.images)
+    twins += near_ones(learned, pictures["test"])
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     notes |= dict.fromkeys(origin)
     labels = torch.cat([pictures[part].labels for part in parts])

@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+from functools import partial
 from typing import NoReturn
 
 import vitbook
@@ -13,6 +14,7 @@ from vitbook.layers.positions import POSITIONS
 from vitbook.models.hybrid import LAYERS, STEMS
 from vitbook.models.vit import POOLS
 
+MOST, LARGEST = 10**9, 10**4  # of whatever is counted; of sizes
 EXAMPLES = """examples:
   python -m vitbook train --out runs/digits
   python -m vitbook train --data mnist --root data --download --out runs/mnist
@@ -71,10 +73,38 @@ def _text(text: str) -> str:
     return text
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+def _whole(text: str, most: int = MOST) -> int:
+    """A whole number; how small it may be, says what takes it."""
+    try:
+        number = int(text)
+    except ValueError:  # more than 4,300 digits, too
+        raise argparse.ArgumentTypeError(f"must be a whole number, got {text[:20]!r}") from None
+    if number > most:
+        raise argparse.ArgumentTypeError(f"must be at most {most:,}, got {text[:20]}")
+    return number
+
+
+def _count(text: str, most: int = MOST) -> int:
+    if not text.isdecimal() or set(text) <= {"0"}:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
-    return int(text)
+    return _whole(text, most)
+
+
+def _class(text: str) -> int | str:
+    return _whole(text) if text.lstrip("-").isdecimal() else text
+
+
+_size, _layer_size = partial(_count, most=LARGEST), partial(_whole, most=LARGEST)
+
+
+def _ratio(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+    if number > LARGEST:
+        raise argparse.ArgumentTypeError(f"must be at most {LARGEST:,}, got {text}")
+    return number
 
 
 def _clip(text: str) -> float | None:
@@ -110,7 +140,7 @@ def _layers(text: str) -> list[str]:
             raise argparse.ArgumentTypeError(
                 f'must be words of {known}, such as "mixer*3,attention", got {text!r}'
             )
-        words += [kind] * int(count or 1)
+        words += [kind] * _layer_size(count or "1")
     return words
 
 
@@ -128,7 +158,7 @@ def _add_common(
     )
     parser.add_argument(
         "--threads",
-        type=_count,
+        type=partial(_count, most=1000),
         default=1,
         help="of the CPU; the last digits depend on it (default: 1)",
     )
@@ -149,12 +179,14 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     data.add_argument(
         "--learn-from", choices=("trainval", "train"), default=unset, help="default: trainval"
     )
-    data.add_argument("--shift", type=int, metavar="PIXELS", default=unset, help="random shifts")
+    data.add_argument(
+        "--shift", type=_layer_size, metavar="PIXELS", default=unset, help="random shifts"
+    )
     data.add_argument("--flip", action=argparse.BooleanOptionalAction, default=unset)
     _add_common(data, "folder of the downloaded data sets, or of one's own pictures")
 
     own = parser.add_argument_group("one's own pictures (--data folder --root DIR)")
-    own.add_argument("--image-size", type=_count, metavar="PIXELS", default=unset, help="64")
+    own.add_argument("--image-size", type=_size, metavar="PIXELS", default=unset, help="64")
     own.add_argument(
         "--folders-are-classes",
         action="store_true",
@@ -169,7 +201,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     own.add_argument("--timm", metavar="NAME", default=unset, help="a model of timm to start from")
     own.add_argument(
         "--head-epochs",
-        type=int,
+        type=_whole,
         metavar="N",
         default=unset,
         help="epochs in which the head alone is trained, before the others (3 with a start)",
@@ -183,8 +215,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--model", choices=tuple(MODELS), default=unset, help="sizes, to be changed by what follows"
     )
     for name in ("--patch-size", "--embed-dim", "--depth", "--num-heads"):
-        model.add_argument(name, type=int, metavar="N", default=unset)
-    model.add_argument("--mlp-ratio", type=float, metavar="R", default=unset)
+        model.add_argument(name, type=_layer_size, metavar="N", default=unset)
+    model.add_argument("--mlp-ratio", type=_ratio, metavar="R", default=unset)
     model.add_argument(
         "--layers",
         type=_layers,
@@ -194,10 +226,18 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     model.add_argument("--stem", choices=tuple(STEMS), default=unset, help="of a hybrid")
     model.add_argument(
-        "--token-dim", type=int, metavar="N", default=unset, help="of a Mixer (default: D / 2)"
+        "--token-dim",
+        type=_layer_size,
+        metavar="N",
+        default=unset,
+        help="of a Mixer (default: D / 2)",
     )
     model.add_argument(
-        "--kernel-size", type=int, metavar="N", default=unset, help="of a ConvMixer (default: 5)"
+        "--kernel-size",
+        type=_layer_size,
+        metavar="N",
+        default=unset,
+        help="of a ConvMixer (default: 5)",
     )
     model.add_argument("--pool", choices=POOLS, default=unset)
     model.add_argument("--positions", choices=POSITIONS, default=unset)
@@ -238,14 +278,14 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--epochs", type=_count, metavar="N", default=unset)
     length.add_argument("--steps", type=_count, metavar="N", default=unset)
     recipe.add_argument(
-        "--batch-size", type=int, metavar="N", default=unset, help="over all processes together"
+        "--batch-size", type=_whole, metavar="N", default=unset, help="over all processes together"
     )
     recipe.add_argument(
         "--micro-batch", type=_count, metavar="N", help="images at once, where memory is little"
     )
     recipe.add_argument("--learning-rate", type=float, metavar="R", default=unset, help="the peak")
     recipe.add_argument("--weight-decay", type=float, metavar="R", default=unset)
-    recipe.add_argument("--warmup-steps", type=int, metavar="N", default=unset)
+    recipe.add_argument("--warmup-steps", type=_whole, metavar="N", default=unset)
     recipe.add_argument("--label-smoothing", type=float, metavar="P", default=unset)
     recipe.add_argument(
         "--class-weights",
@@ -320,7 +360,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--root", metavar="DIR", help="folder of Fashion-MNIST, for garments")
     parser.add_argument("--download", action="store_true", help="fetch what --root lacks")
-    parser.add_argument("--workers", type=_count, metavar="N", help="processes (default: cores)")
+    parser.add_argument("--workers", type=_size, metavar="N", help="processes (default: cores)")
     parser.add_argument("--no-progress", action="store_false", dest="progress", default=None)
     parser.add_argument("--traceback", action="store_true", help="show where an error arose")
     parser.set_defaults(threads=1)
@@ -376,12 +416,15 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     for name in ("mean", "std"):
         words = f"{name} of the channels of its images, in 0 to 1 (timm's models know it)"
         model.add_argument(f"--{name}", type=_numbers, metavar="R,G,B", help=words)
-    model.add_argument("--size", type=_count, metavar="PIXELS", help="of a side of its images")
-    model.add_argument("--num-prefix", type=int, metavar="N", help="tokens before the patches")
+    model.add_argument("--size", type=_size, metavar="PIXELS", help="of a side of its images")
+    model.add_argument(
+        "--num-prefix", type=_layer_size, metavar="N", help="tokens before the patches"
+    )
     words = 'which of them, such as "blocks.*"; several with commas between'
     model.add_argument("--layers", type=_patterns, metavar="PATTERN", help=words)
     page = parser.add_argument_group("the audit of an .html file")
-    page.add_argument("--target", type=int, metavar="CLASS", help="default: the model's answer")
+    words = "number or name of a class (default: the model's answer)"
+    page.add_argument("--target", type=_class, metavar="CLASS", help=words)
     page.add_argument("--no-audit", action="store_true", help="the file then says so")
     _add_common(parser, "folder of the data sets, if not the one of the training")
 

@@ -54,13 +54,18 @@ def stored_run(out: Path) -> dict:
         if (path := out / PARTS_FILE).is_file():
             settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
         root = root and local(root)
-        kept = _learned(out / CHECKPOINT_FILE)
+        kept = kept_notes(out / CHECKPOINT_FILE).get("settings")
         learned = _complete(kept, format) if kept else {}
     except DAMAGE as error:
         raise ValueError(
             f"{path} is damaged ({type(error).__name__}: {error}); train again into another folder"
         ) from None
     now = settings_told(settings)["settings"]
+    if "parts" in learned and "parts" not in now:
+        raise ValueError(
+            f"{out / PARTS_FILE} is missing: it says which pictures the run has learned from; put "
+            "it back, or train again into another folder"
+        )
     if changed := [n for n, value in learned.items() if n in now and now[n] != value]:
         told = ", ".join(f"{n} was {_short(learned[n])}, now {_short(now[n])}" for n in changed)
         raise ValueError(
@@ -86,11 +91,11 @@ def settings_told(settings: dict) -> dict:
     return {"settings": told}
 
 
-def _learned(checkpoint: Path) -> dict | None:
-    """The settings that the checkpoint of a run keeps, where there is one that does."""
+def kept_notes(checkpoint: Path) -> dict:
+    """What a checkpoint keeps beside the weights, where there is one that does."""
     with suppress(OSError, SafetensorError), safe_open(checkpoint, "pt") as file:
-        return json.loads((file.metadata() or {}).get("notes", "{}")).get("settings")
-    return None  # of what is damaged the reader of its weights tells
+        return json.loads((file.metadata() or {}).get("notes", "{}"))
+    return {}  # of what is damaged the reader of its weights tells
 
 
 def _short(value: Any) -> str:
@@ -118,7 +123,7 @@ def lender_of(given: dict) -> dict:
     if run := lending_run(Path(weights)):
         return stored_run(run)["settings"]
     with suppress(ValueError, *DAMAGE):  # a checkpoint alone: which parts there were is not in it
-        if kept := _learned(Path(weights)):
+        if kept := kept_notes(Path(weights)).get("settings"):
             return {n: value for n, value in _complete(kept, FORMAT).items() if n != "parts"}
     return {}
 

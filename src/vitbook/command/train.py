@@ -24,6 +24,7 @@ from vitbook.command.recipes import (
 )
 from vitbook.command.runs import (
     device_type,
+    kept_notes,
     lender_of,
     lent_settings,
     require_same_function,
@@ -38,6 +39,7 @@ from vitbook.data.room import Images
 from vitbook.models.cost import count_parameters
 from vitbook.training import RunFolder, TrainConfig, processes
 from vitbook.training.loop import require_batches
+from vitbook.training.run_folder import fingerprint
 
 # Options of ``train`` that say where and how, not what: they may change when a run is resumed.
 WHERE: tuple[str, ...] = (
@@ -52,6 +54,10 @@ WHERE: tuple[str, ...] = (
     "micro_batch",
 )
 WHERE += ("progress", "device", "threads", "command", "traceback")
+OTHER_TEST = (
+    "The pictures of the {} or their classes are others than before: in metrics.csv its losses and "
+    "accuracies from here on are not to be compared with the earlier ones."
+)
 
 
 def train(options: argparse.Namespace) -> None:
@@ -76,6 +82,11 @@ def train(options: argparse.Namespace) -> None:
         read = {name: own_pictures.prepared(one, settings) for name, one in pictures.items()}
         images, labels = read.get(settings["learn_from"]) or _learned(options, settings, root)
         evaluate_on = read.get(part) or load_part(settings, part, root)
+        if processes.rank() == 0:
+            folder.told["tested"] = fingerprint(*evaluate_on)["labelled"]
+            before = kept_notes(folder.checkpoint).get("tested", folder.told["tested"])
+            if options.resume and before != folder.told["tested"]:
+                _say(OTHER_TEST.format(part))
         shape = " x ".join(map(str, images.shape[1:]))
         _say(
             f"{settings['data']}: {len(images):,} images of {shape} to learn from; "

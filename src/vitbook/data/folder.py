@@ -42,6 +42,7 @@ SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which
 FLAT = 2  # of 255: edges that differ less from cell to cell are those of noise
 CLEARLY = 5  # standard errors
 COUNTER = re.compile(r"\D*\d{1,5}")  # names such as img_12 are alike in many classes
+SERIES = re.compile(r"((?!.*\d{6})\D*\d.*\D)\d{1,4}")  # longer are dates, or of a data set
 LARGEST = 2**31  # bytes; no camera writes such a picture
 
 
@@ -164,7 +165,7 @@ def list_folder(
     if len(names) < 2:
         raise ValueError(
             f"root must hold a folder for each class, at least two; {root} holds "
-            f"{listed(names) or 'no folder'}{_deeper(root, names)}"
+            f"{listed(names) or 'no folder'}{_hidden(root, odd)}{_deeper(root, names)}"
         )
     meant = folders_are_classes or classes is not None
     doubt = _doubt(below)
@@ -365,7 +366,9 @@ def _walk(place: Path, odd: _Odd, seen: set[str] | None = None) -> Iterator[Path
     known = endings()
     for path in _entries(place, odd):
         if path.is_dir():
-            if os.path.realpath(path) in seen:  # else a link to a folder above would never end
+            if odd.root.resolve().is_relative_to(path.resolve()):
+                odd.add("left out: a link to a folder above", path)
+            elif os.path.realpath(path) in seen:  # else a link to a folder above would never end
                 odd.add("left out: a link to a folder that was read", path)
             else:
                 yield from _walk(path, odd, seen)
@@ -415,6 +418,14 @@ def _only(place: Path) -> Path:
     return place
 
 
+def _hidden(root: Path, odd: _Odd) -> str:
+    """Folders whose names hide them."""
+    names = [
+        name for name in odd.kinds.get("left out: hidden", ()) if (root / local(name)).is_dir()
+    ]
+    return f" but hidden ones ({listed(names)}), which are left out" if names else ""
+
+
 def _deeper(root: Path, classes: list[str]) -> str:
     """Which folder the user may have meant."""
     while len(classes) == 1 and (root / local(classes[0])).is_dir():
@@ -447,20 +458,25 @@ def _cut(number: int, part: str) -> list[str]:
 
 
 def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> list[PictureFile]:
-    """Each file in the part that a run had it in; a new one where the folder says."""
-    kept = []
-    paths = {odd.name(file.path) for file in files}
+    """Each file in the part that a run had it in; a new one where the folder says.
+
+    A file counts as that of its name, whatever its ending, if that one is gone.
+    """
+    kept, new = [], []
     roots = {one for one in known if one.startswith(ROOT)}
     then = {one for one in known if "/" in one} - roots
+    gone = sorted(
+        then - {odd.name(file.path) for file in files}, key=lambda one: known[one] != "test"
+    )
+    stems = {os.path.splitext(one)[0]: known[one] for one in gone}  # of two, what was learned
     sizes = {int(one.split(":")[1]) for one in known if one.startswith(PIXELS)}
-    gone = len(then - paths)
-    perhaps = f", as {gone} are gone: if they are the same, it has learned from them"
-    perhaps = perhaps if 2 * gone > len(then) else ""
     pixels = cache(lambda path: _by_pixels(path, sizes, known))
     by_path = not roots or root_key(odd.root) in roots or any(file.key in known for file in files)
     by_path = by_path or any(pixels(file.path) for file in files)  # else only the names agree
+    lost = sum(known[one] != "test" for one in gone)
     for file in files:
-        part, named = known.get(file.key), known.get(odd.name(file.path))
+        name = odd.name(file.path)
+        part, named = known.get(file.key), known.get(name, stems.get(os.path.splitext(name)[0]))
         if part is None and by_path and (part := named):
             odd.add("changed since the training, kept in its part", file.path)
         elif part is None and (part := pixels(file.path)):
@@ -468,10 +484,15 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
         elif part is None and named:
             odd.add(ALIKE, file.path)
         elif part is None:
-            odd.add(f"new since the training{perhaps}", file.path)
+            new.append(file.path)
         elif part != file.part:
             odd.add("kept in the part that the training had it in", file.path)
+        lost -= name not in known and part not in (None, "test")
         kept.append(file if part is None else file._replace(part=part))
+    some = "1 that it learned from is" if lost == 1 else f"{lost} that it learned from are"
+    perhaps = f", as {some} gone: if they are the same, it has learned from them"
+    for path in new:
+        odd.add(f"new since the training{perhaps if lost > 0 else ''}", path)
     return kept
 
 
@@ -554,12 +575,14 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
     things: dict[tuple[int, Path, str], list[str]] = defaultdict(list)
     for file in files:
         stem, beside = file.path.stem, stems[file.path.parent]
-        shorter = (stem[: mark.start()] for mark in re.finditer(r"[\W_]", stem))
-        thing = next((one for one in shorter if one in beside), stem.partition(".rf.")[0])
+        known = (one for one in _originals(stem) if one in beside)
+        name = stem.partition(".rf.")[0]
+        series = SERIES.fullmatch(name)  # x1_crop2: the second number counts views of the first
+        thing = next(known, series[1] if series else name)
         things[file.label, file.path.parent, thing].append(file.path.name)
     sizes, several = Counter(file.label for file in files), defaultdict[int, list[str]](list)
     for (label, _, _), names in things.items():
-        several[label] += names if 1 < len(names) <= SEVERAL else ()
+        several[label] += names if 1 < len(names) <= min(SEVERAL, sizes[label] - 1) else ()
     told = {classes[label]: some for label, some in several.items() if 2 * len(some) > sizes[label]}
     if not told:
         return []
@@ -568,6 +591,16 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
         f"{listed(told)}: files called as if they showed a thing twice ({shown}): masks teach "
         "nothing of a class, and of a picture's variants some would be learned and others tested."
     ]
+
+
+def _originals(stem: str) -> Iterator[str]:
+    """What a file's name says without its end, its beginning, or a word in it."""
+    marks = list(re.finditer(r"[\W_]", stem))
+    yield from (stem[: mark.start()] for mark in marks)
+    ends = [0, *(mark.end() for mark in marks)]
+    for start, end in combinations(ends, 2):
+        if not re.search(r"\d", stem[start:end]):
+            yield stem[:start] + stem[end:]
 
 
 def _alone(below: Mapping[str, Mapping[str, Path]]) -> list[str]:

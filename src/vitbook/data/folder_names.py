@@ -70,6 +70,8 @@ def roles(names: Collection[str]) -> dict[str, list[str]]:
 def doubt(folders: Mapping[str, Collection[str]]) -> str:
     """Why folders of these names, with these folders in them, are seldom classes; else ""."""
     if names := _seldom(list(folders)):
+        if twice := [some for some in roles(folders).values() if len(some) > 1]:
+            return f"{listed(twice[0])} name one part: put what is in them into one folder"
         return (
             f"{listed(names)} seldom {'is a class' if len(names) == 1 else 'are classes'}. Parts "
             "are called train, val and test, with a folder for each class in each"
@@ -88,6 +90,11 @@ def doubt(folders: Mapping[str, Collection[str]]) -> str:
             "them above the classes"
         )
     for name, inside in folders.items():
+        if also := sorted(set(map(plain, inside)) & set(map(plain, folders)) - {plain(name)}):
+            return (
+                f"{printed(name)} holds folders called as classes beside it ({listed(also)}): move "
+                "it elsewhere, or name it if it is all that is meant"
+            )
         if len(inside) and (odd := [one for one in inside if _words(one) & MASKS]):
             return (
                 f"{printed(name)} holds a folder {listed(odd)} beside its pictures, which would be "

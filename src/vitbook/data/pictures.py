@@ -245,7 +245,7 @@ def _eight_bits(picture: "Image.Image", mode: str) -> tuple["Image.Image", list[
     if picture.has_transparency_data:
         whole = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole)
-        remarks.append(ON_WHITE)
+        remarks += [ON_WHITE] if np.asarray(whole)[..., 3].min() < 255 else []
     elif mode == "RGB" and not remarks and picture.mode in ("1", "L"):
         remarks, two = [f"grey{shades}: all three channels alike"], False
     remarks += [shades.strip()] if two else []

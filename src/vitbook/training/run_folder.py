@@ -2,7 +2,6 @@
 
 import csv
 import io
-import itertools
 import json
 import os
 import zlib
@@ -26,6 +25,7 @@ CHUNK = 64  # images that are looked at together
 COLUMNS: tuple[str, ...] = ("step", "epoch", "seconds", "learning_rate", "loss", "grad_norm")
 NO_ROW = (ValueError, TypeError, KeyError, csv.Error)  # of a line that was cut or overwritten
 COLUMNS += ("val_loss", "val_accuracy")
+HEADER = ",".join(COLUMNS).encode()
 HELD = "{} already holds a run; go on with resume=True or choose another folder"
 
 
@@ -63,6 +63,11 @@ class RunFolder:
 
     def require_free(self) -> None:
         """Refuse a folder that holds a run, unless it is resumed."""
+        if self.metrics.exists() and not self.checkpoint.exists():
+            with open(self.metrics, "rb") as file:
+                start = file.read(len(HEADER))
+            if not HEADER.startswith(start):
+                raise ValueError(f"{self.metrics} is of no run: choose another folder")
         if not self.resume and (self.checkpoint.exists() or self.metrics.exists()):
             raise ValueError(HELD.format(self.path))
 
@@ -91,7 +96,7 @@ class RunFolder:
         """
         self._state = model, optimizer
         self._notes = json.loads(
-            json.dumps({"config": asdict(config), "data": _print(images, labels)})
+            json.dumps({"config": asdict(config), "data": fingerprint(images, labels)})
         )
         data = None
         if processes.rank() == 0:
@@ -145,6 +150,7 @@ class RunFolder:
         except OSError as error:
             kept = f"the one before is whole; free space and resume {self.path}"
             kept = kept if self.checkpoint.exists() else "there was none before"
+            kept = kept if self.path.exists() else "the folder was taken away"
             raise OSError(
                 error.errno,
                 f"the checkpoint of step {step} could not be written ({error.strerror}): {kept}",
@@ -175,24 +181,34 @@ class RunFolder:
                 f"config is not that of the run in {self.path}: {differences}; resume with the "
                 "same settings or choose another folder"
             )
-        if notes["data"] != self._notes["data"]:
+        old, new = notes["data"], self._notes["data"]
+        if other := [name for name in old if old[name] != new[name]]:
             then, now = (
-                f"{n} of {' x '.join(map(str, size))}"
-                for n, *size in (notes["data"]["shape"], self._notes["data"]["shape"])
+                f"{n} of {' x '.join(map(str, size))}" for n, *size in (old["shape"], new["shape"])
             )
-            now = now if now != then else "as many, but others"
+            if now == then:
+                same = "the same in another order: were files renamed?"
+                same = "the same with other labels" if "labelled" in other else same
+                now = (
+                    same if "pictures" in old and "pictures" not in other else "as many, but others"
+                )
             raise ValueError(
                 f"images are not those of the run in {self.path}: {then} then, now {now}"
             )
 
 
-def _print(images: Images, labels: Tensor) -> dict:
-    """What tells one data set from another."""
-    crc, n = 0, len(images)
-    parts = (images[i : i + CHUNK].to("cpu") for i in range(0, n, CHUNK))
-    for tensor in itertools.chain(parts, [labels.cpu()]):
-        crc = zlib.crc32(tensor.detach().contiguous().numpy().data, crc)
-    return {"shape": list(images.shape), "crc32": f"{crc:08x}"}
+def fingerprint(images: Images, labels: Tensor) -> dict:
+    """What tells one data set from another; "pictures" and "labelled" in whichever order."""
+    crc, n, rows = 0, len(images), list[int]()
+    for i in range(0, n, CHUNK):
+        part = images[i : i + CHUNK].to("cpu").detach().contiguous().numpy()
+        crc = zlib.crc32(part.data, crc)
+        rows += [zlib.crc32(row.data) for row in part]
+    told = labels.cpu().contiguous().numpy()
+    crc = zlib.crc32(told.data, crc)
+    both = (zlib.crc32(label.tobytes(), row) for label, row in zip(told, rows, strict=True))
+    sums = {"pictures": sum(rows), "labelled": sum(both)}
+    return {"shape": list(images.shape), "crc32": f"{crc:08x}"} | sums
 
 
 def _number(name: str, text: str) -> int | float | None:
