@@ -1273,6 +1273,53 @@ def test_rows_that_no_module_gives_or_takes_may_be_channels():
         attention_maps(model, torch.randn(B, 3, *SIZE))
 
 
+@pytest.mark.parametrize("count", [1, N // 2, N])
+def test_tokens_that_are_replaced_between_layers_are_others(count):
+    def forward(model, x):
+        first, second = model.blocks
+        x = first(x + model.pos).clone()
+        x[:, :count] = model.pos[:, :count]
+        return second(x)
+
+    with pytest.raises(ValueError, match=r"'blocks.1' is given tokens of which some follow none"):
+        attention_maps(all_random(Root(forward)).eval(), torch.randn(B, 3, *SIZE))
+
+
+def test_a_second_tower_is_no_next_layer():
+    class Towers(Root):
+        def forward(self, images):
+            first, second = self.blocks
+            return [
+                block(self.patches(x).flatten(2).mT + self.pos)
+                for block, x in ((first, images), (second, images.flip(-1)))
+            ]
+
+    with pytest.raises(ValueError, match=r"'blocks.1' is given tokens of which some follow none"):
+        attention_maps(all_random(Towers(None)).eval(), torch.randn(B, 3, *SIZE))
+
+
+def by_sums(q, k):
+    weights = exponential(q, k)
+    return weights / weights.sum(-1, keepdim=True)
+
+
+ASIDE = {
+    "values that are mixed": lambda q, k, v: by_sums(q, k) @ (v + v.mean(2, keepdim=True)),
+    "values of others": lambda q, k, v: by_sums(q, k) @ v.roll(1, 2),
+    "rows of others": lambda q, k, v: (by_sums(q, k) @ v).roll(1, 2),
+    "another image": lambda q, k, v: (by_sums(q, k) @ v).flip(0),
+}
+
+
+@pytest.mark.parametrize("mix", ASIDE.values(), ids=ASIDE)
+def test_a_layer_that_says_its_weights_is_tested_behind_its_product_too(mix):
+    model = stack(plain(), Speaks(by_sums, mix), plain())
+    with pytest.raises(ValueError, match=f"'1.layer': {SAID}"):
+        attention_maps(model, tokens())
+    honest = Speaks(by_sums, lambda q, k, v: by_sums(q, k) @ v)
+    assert attention_maps(stack(plain(), honest, plain()), tokens()).shape == (3, B, H, N, N)
+
+
 class Shifted(Block):
     def forward(self, x):
         return x + self.layer(self.norm(x).roll(1, 1)).roll(-1, 1)

@@ -47,6 +47,7 @@ PADDED = (
     "multiplies its map with values that are the same for a quarter of its tokens or more: "
     "padding, or tokens that were added and are all alike"
 )
+REPLACED = "is given tokens of which some follow none that the layers before left"
 TURNED = "has its tokens in another order than the layer before"
 APART = (
     "has a map of as many rows as no module gives or is given tokens, so that nobody can tell "

@@ -19,6 +19,7 @@ from vitbook.inspection.again import (
     NUMBERS,
     OTHERS,
     PADDED,
+    REPLACED,
     THROWN,
     TURNED,
     ZEROS,
@@ -105,13 +106,17 @@ def mixers(
         found = found or asked(dict.fromkeys(crossed(plain, runs), ASKED))
     if not found:
         all_ = torch.ones_like(ways[0])
-        found = asked(wrong([first, late(all_)], torch.stack([0 * all_, all_]), heard))
+        later = late(all_)
+        found = asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
     if not found:
         start = [begun(way) for way in ways]
         for place in unmoved(start):  # positions
             first.kept.made.pop(place)
             start = [begun(way) for way in ways]
-        found = mixed_before(start, ways) if layers is None else turned(start, ways, layers)
+        if layers is None:
+            found = mixed_before(start, ways) or replaced(start, ways, first, later)
+        else:
+            found = turned(start, ways, layers)
     if not found:
         suspects = asked(
             thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
@@ -253,6 +258,28 @@ def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
             return {first.layer: OTHERS if x.any() else ZEROS}
     known = before is not None or runs[0].kept.alike
     return {} if known else dict.fromkeys(_attend(runs[0]), APART)
+
+
+def replaced(runs: list[Begun], ways: Tensor, first: Run, late: Run) -> dict[str, str]:
+    """Modules round a later product, of which some tokens follow no patch any more.
+
+    Nor what the first product gave.
+    """
+    products = [layer for layer, what, _ in first.passed if what == "product"]
+    behind, before = False, None
+    for place, _, _, patch in followed(runs, ways, ("given", "product")):
+        behind |= place[1] == "product"
+        if len(patch) != len(ways[0]) or place not in late.passed or place not in first.passed:
+            continue
+        x, then = (run.passed[place].numbers for run in (late, first))
+        around = any(is_part(layer, of=place[0]) for layer in products)
+        if behind and around and place[1] == "given" and x.shape == then.shape:
+            moved = (x - then).abs().amax(dim=1)
+            lost = (moved <= 1e-6 * moved.amax()) & (patch == -1)
+            if before is not None and (lost & (before >= 0)).any():  # prompts may be new ones
+                return {place[0]: REPLACED}
+        before = patch if before is None else before.where(before >= 0, patch)
+    return {}
 
 
 def turned(runs: list[Begun], ways: Tensor, layers: list[str]) -> dict[str, str]:

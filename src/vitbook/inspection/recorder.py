@@ -446,14 +446,13 @@ class Watch(TorchFunctionMode):
             why = "" if _hold(call.checks, said) else other
         if not why and self.verify and not call.multiplied:
             same = [x for x in call.unsaid if x.shape[-2:] == said.shape[-2:]]
-            why = OTHERS if same and not any(are_weights(x, said, call.sums) for x in same) else ""
-            if not same:
-                fits = None
-                if isinstance(out, Tensor) and not call.module.training:
-                    with suppress(Exception), torch.no_grad(), torch.random.fork_rng():
-                        fits = sums_tokens(call.module, *args, **kwargs)
-                self.untested += [call.name] if fits is None else []
-                why = OTHERS if fits is False else ""
+            fits = None
+            if isinstance(out, Tensor) and not call.module.training:
+                with suppress(Exception), torch.no_grad(), torch.random.fork_rng():
+                    fits = sums_tokens(call.module, *args, **kwargs)
+            self.untested += [call.name] if fits is None and not same else []
+            held = not same or any(are_weights(x, said, call.sums) for x in same)
+            why = OTHERS if not held or fits is False else ""
         if why:
             self.doubts[label] = why
         if not isinstance(said, Tensor):
