@@ -118,6 +118,7 @@ class Run(Watch):
 
     def __init__(self, model: nn.Module, N: int, batch: int, blocks: Iterable[str] = ()):
         super().__init__(model, verify=False)
+        self.plain = frozenset()  # they may be what embeds
         self.N, self.batch, self.blocks = N, batch, set(blocks)
         self.kept = Kept()
         self.passed: dict[Place, Passed] = {}
@@ -128,9 +129,6 @@ class Run(Watch):
     def given(self) -> list[Tensor]:
         """What modules were given as tokens."""
         return [x for (_, what, _), x in self.kept.given.items() if what == "given"]
-
-    def _is_plain(self, module: nn.Module) -> bool:
-        return bool(self.passed) and super()._is_plain(module)  # it may be what embeds
 
     def _enter(self, module: nn.Module, args: tuple) -> Any:
         before = len(self._calls)
@@ -278,6 +276,7 @@ class Run(Watch):
         numbers, eps = self.kept.numbers(x, axis), torch.finfo(x.dtype).eps
         fed = self._fed or any(around in self.kept.alone for around in self._open)
         self.passed[place] = Passed(layer, why, numbers, eps, fed)
+        self.plain = Watch.plain
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         """Keep what a module is given, or what a product gives."""

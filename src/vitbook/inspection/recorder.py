@@ -119,6 +119,7 @@ class Watch(TorchFunctionMode):
     """
 
     keeps_scores = False
+    plain = frozenset(PLAIN)
 
     def __init__(self, model: nn.Module, verify: bool = True, rough: bool = False):
         super().__init__()
@@ -143,13 +144,14 @@ class Watch(TorchFunctionMode):
         self._softmaxes = 0  # of calls that still run
         self._owned = 0  # calls that still run, of layers that say their weights
         self._unwatched: tuple | None = None  # a plain module that runs, and what hides it
+        self._thread = get_ident()  # hooks for all modules are those of all threads
 
     def __enter__(self) -> "Watch":
         # hooks for all modules: one on the model would keep it from its native kernels
         self._handles = [
-            all_modules.register_module_forward_pre_hook(in_this_thread(self._enter, self._beside)),
+            all_modules.register_module_forward_pre_hook(self._enter),
             all_modules.register_module_forward_hook(
-                in_this_thread(self._leave), with_kwargs=True, always_call=True
+                self._leave, with_kwargs=True, always_call=True
             ),
         ]
         return super().__enter__()
@@ -165,14 +167,19 @@ class Watch(TorchFunctionMode):
 
     # --- modules -------------------------------------------------------------------------------
 
-    def _beside(self, module: nn.Module, args: tuple) -> None:
+    def _beside(self, module: nn.Module) -> None:
         """What runs in another thread shows nothing, and is named where it attends by its name."""
         if (name := self.names.get(module)) is not None and self._calls:
             self.ran.setdefault(name, module)
 
     def _enter(self, module: nn.Module, args: tuple) -> None:
-        if self._calls and self._is_plain(module):
-            hide = self.rough and not (self._unwatched or self._softmaxes or self._owned)
+        if get_ident() != self._thread:
+            return self._beside(module)
+        if self._calls and (
+            type(module) in self.plain or (self.rough and isinstance(module, nn.LayerNorm))
+        ):
+            calls = self.rough and type(module) is not nn.Identity
+            hide = calls and not (self._unwatched or self._softmaxes or self._owned)
             # what it calls need not be seen, if its tensors are no kind of their own
             if hide and type(module._parameters.get("weight")) in USUAL:
                 self._unwatched = module, torch._C.DisableTorchFunction()
@@ -189,10 +196,9 @@ class Watch(TorchFunctionMode):
         self._calls.append(Call(name, module, own, native, x, args))
         self._owned += own
 
-    def _is_plain(self, module: nn.Module) -> bool:
-        return type(module) in PLAIN or (self.rough and isinstance(module, nn.LayerNorm))
-
     def _leave(self, module: nn.Module, args: tuple, *rest: Any) -> Any:
+        if get_ident() != self._thread:
+            return None
         if self._unwatched and self._unwatched[0] is module:
             self._unwatched[1].__exit__(None, None, None)
             self._unwatched = None
@@ -581,12 +587,6 @@ def undropped(layer: nn.Module) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
-
-
-def in_this_thread(hook: Callable, elsewhere: Callable = lambda *_: None) -> Callable:
-    """Hooks for all modules are those of all threads."""
-    thread = get_ident()
-    return lambda *given: (hook if get_ident() == thread else elsewhere)(*given)
 
 
 def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:

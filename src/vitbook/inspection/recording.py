@@ -371,7 +371,7 @@ def _left_out(watch: Watch, layers: str | Sequence[str] | None) -> list[str]:
 def _misfit(weights: Tensor, images: Tensor) -> str:
     """Why a layer's map is not (B, h, N, N), or nothing."""
     shape = tuple(weights.shape)
-    if weights.numel() and weights.amax().isnan():  # the largest is nan where any is
+    if weights.sum().isnan():  # as any is
         return "its map holds nan: the images or the model do, or it makes some"
     batch = {len(images)} | ({1} if images.ndim == 2 else set())
     batch |= {images.shape[1]} if images.ndim == 3 else set()  # (N, B, D)
