@@ -524,7 +524,7 @@ def test_who_stops_a_command_while_it_is_read_sees_no_traceback(tmp_path):
     (tmp_path / "torch.py").write_text("raise KeyboardInterrupt")
     done = subprocess.run(
         [sys.executable, "-m", "vitbook", "evaluate", "x"],
-        env=ENVIRONMENT | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}"},
+        env=ENVIRONMENT | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
         capture_output=True,
         check=False,
     )
