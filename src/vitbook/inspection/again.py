@@ -357,21 +357,9 @@ class Late(Disturbed):
 
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
         super()._pass(place, layer, why, x, axis)
-        self.passed[place].fed = self._fed and (layer, "given", place[2]) in self.kept.given
-
-    def _attended(
-        self,
-        out: Any,
-        weights: Any,
-        holds: Any,
-        values: Any = None,
-        call: Any = None,
-        axes: tuple[int, int] = ROWS,
-        unclear: bool = False,
-    ) -> Any:
-        out = super()._attended(out, weights, holds, values, call, axes)
-        self.passed[next(reversed(self.passed))].alone = axes[0] == 0  # before their projection
-        return out
+        passed = self.passed[place]
+        passed.fed = self._fed and (layer, "given", place[2]) in self.kept.given
+        passed.alone = place[1] == "product" and axis == 0  # before their projection
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         before = place[1] == "given" and not self._fed
