@@ -1542,7 +1542,17 @@ def added(q, k, v):
     return torch.baddbmm(zero, weights, v.flatten(0, 1)).view_as(v)
 
 
+def turned_heads(q, k, v):
+    return head_by_head(q.roll(1, 1), k.roll(1, 1), v.roll(1, 1)).roll(-1, 1)
+
+
+def others_but_one(q, k, v):
+    return head_by_head(torch.cat([q[:, :1], q[:, 1:] / 2], 1), k, v)
+
+
 SAYS = {
+    "heads that come in another order": (soft, turned_heads),
+    "what one head does alone": (soft, others_but_one),
     "exponentials that are divided later": (exponential, divided_later),
     "rows that stand elsewhere, head by head": (soft, each_alone),
     "not what is added": (soft, added),
@@ -1567,6 +1577,27 @@ def test_what_a_layer_multiplies_in_unequal_parts_is_told_as_such():
 def test_what_a_layer_says_of_exponentials_may_be_divided_later():
     maps = attention_maps(stack(plain(), Speaks(soft, divided_later), plain()), tokens())
     assert_close(maps.sum(-1), torch.ones(3, B, H, N).double())
+
+
+def head_by_head(q, k, v):
+    parts = zip(exponential(q, k).unbind(1), v.unbind(1), strict=True)
+    return torch.stack([w / w.sum(-1, keepdim=True) @ x for w, x in parts], 1)
+
+
+def one_by_one(q, k, v):
+    parts = zip(exponential(q, k).flatten(0, 1), v.flatten(0, 1), strict=True)
+    return torch.stack([w @ x / w.sum(-1, keepdim=True) for w, x in parts]).view_as(v)
+
+
+def in_fours(q, k, v):
+    return torch.cat([soft(some, k) @ v for some in q.split(4, 2)], 2)
+
+
+@pytest.mark.parametrize("mix", [head_by_head, one_by_one, in_fours])
+def test_what_a_layer_says_may_be_multiplied_part_by_part(mix):
+    model, x = stack(plain(), Speaks(soft, mix), plain()), tokens()
+    q, k, _ = model[1].layer.heads(model[1].norm(model[0](x)))
+    assert_close(attention_maps(model, x)[1], soft(q, k))
 
 
 def kernel(q, k, v):

@@ -439,14 +439,14 @@ class Apart(Disturbed):
             return x
         again = super()._again(place, x, axis)
         out = again[0] if isinstance(again, tuple) else again
-        if place[1] == "product" and out.shape[axis] == self.N:
+        if place[1] == "product":
             rows = out.movedim(axis, 0)  # (N, ..., d), of which ... are images and heads
             heads = math.prod(rows.shape[1:-1])
-            token = torch.arange(self.N, device=out.device)
+            token = torch.arange(len(rows), device=out.device)  # perhaps some at a time
             half = torch.arange(rows.shape[-1], device=out.device) * 2 >= rows.shape[-1]
-            noise = self.kept.noise(self.N, rows.shape[-1], like=out) * self._sign
+            noise = self.kept.noise(len(rows), rows.shape[-1], like=out) * self._sign
             noise *= (out.abs().amax() + 1e-3) * (half == (token // heads % 2)[:, None])
-            turned = rows.reshape(self.N, heads, -1).clone()
+            turned = rows.reshape(len(rows), heads, -1).clone()
             turned[token, token % heads] += noise
             rows.copy_(turned.view_as(rows))
         return again

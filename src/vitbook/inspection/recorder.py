@@ -457,7 +457,7 @@ class Watch(TorchFunctionMode):
                 with suppress(Exception), torch.no_grad(), torch.random.fork_rng():
                     fits = sums_tokens(call.module, *args, **kwargs)
             self.untested += [call.name] if fits is None and not same else []
-            held = not same or any(are_weights(x, said, call.sums) for x in same)
+            held = not same or are_weights(same, said, call.sums)
             why = OTHERS if not held or fits is False else ""
         if why:
             self.doubts[label] = why
