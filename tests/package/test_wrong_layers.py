@@ -487,7 +487,22 @@ def registers(model, x):
     return x[:, 4:]
 
 
+def some_patches(model, x):
+    for block in model.blocks:
+        x = block(x[:, :8] if len(x[0]) == N else x)
+    return x
+
+
+def pooled(model, x):
+    x = F.max_pool1d((x + model.pos).mT, 2).mT
+    for block in model.blocks:
+        x = block(x)
+    return x
+
+
 HONEST = {
+    "some patches": Root(some_patches),
+    "pooled patches": Root(pooled),
     "one tensor three times": Root(one_tensor),
     "one layer alone": Root(one_tensor, depth=1),
     "by name": Root(by_name),
@@ -507,6 +522,16 @@ def test_tokens_that_a_model_makes_itself_are_no_reason_to_doubt_its_maps(name, 
     maps = attention_maps(model, images)
     assert_close(maps, attention_maps(model, images, verify=False))
     assert len(maps) == len(model.layers)
+
+
+@pytest.mark.parametrize("count", [7, 9, N])
+def test_patches_that_are_chosen_by_their_content_are_no_patches_any_more(count):
+    def best(model, x):
+        chosen = (x @ model.new[0, 0]).topk(count, 1).indices
+        return some_patches(model, x.gather(1, chosen[..., None].expand(-1, -1, D)))
+
+    with pytest.raises(ValueError, match=r"Root.forward' moves tokens when another one"):
+        attention_maps(all_random(Root(best)).eval(), torch.randn(B, 3, *SIZE))
 
 
 class Channels(nn.Module):
@@ -1285,17 +1310,57 @@ def test_tokens_that_are_replaced_between_layers_are_others(count):
         attention_maps(all_random(Root(forward)).eval(), torch.randn(B, 3, *SIZE))
 
 
-def test_a_second_tower_is_no_next_layer():
+@pytest.mark.parametrize("norm", [nn.Identity(), nn.LayerNorm(D)])
+def test_a_second_tower_is_no_next_layer(norm):
     class Towers(Root):
         def forward(self, images):
             first, second = self.blocks
             return [
-                block(self.patches(x).flatten(2).mT + self.pos)
+                block(self.norm(self.patches(x).flatten(2).mT + self.pos))
                 for block, x in ((first, images), (second, images.flip(-1)))
             ]
 
-    with pytest.raises(ValueError, match=r"'blocks.1' is given tokens of which some follow none"):
-        attention_maps(all_random(Towers(None)).eval(), torch.randn(B, 3, *SIZE))
+    model, x = all_random(Towers(None)).eval(), torch.randn(B, 3, *SIZE)
+    model.norm = norm
+    with pytest.raises(ValueError, match=r"of which some follow none that the layers before left$"):
+        attention_maps(model, x)
+    with pytest.raises(ValueError, match=r"'blocks.1.layer' .* values that do not follow"):
+        attention_maps(model, x, layers="blocks.*")
+    assert attention_maps(model, x, layers="blocks.1.layer").shape == (1, B, H, N, N)
+
+
+class Expert(nn.Module):
+    """Each token goes to one of three experts, one expert after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.route, self.act = nn.Linear(D, 3), nn.ReLU()
+        self.weight = nn.Parameter(torch.randn(3, D, D))
+
+    def forward(self, x):
+        rows = x.flatten(0, -2)
+        order = self.route(rows).argmax(-1).sort()
+        made = self.act((rows[order.indices, None] @ self.weight[order.values]).squeeze(1))
+        return torch.empty_like(rows).index_copy(0, order.indices, made).view_as(x)
+
+
+class Choose(Open):
+    """One of two projections for each token, chosen by what the token is."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.other = nn.Linear(D, 1), nn.Linear(D, D)
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        out = (soft(q, k) @ v).transpose(1, 2).flatten(2)
+        return torch.where(self.gate(x) > 0, self.proj(out), self.other(out))
+
+
+@pytest.mark.parametrize(("layer", "depth"), [(Expert, 2), (Choose, 3)])
+def test_where_a_token_goes_for_what_it_is_moves_no_other(layer, depth):
+    model = stack(plain(), layer(), plain())
+    assert attention_maps(model, tokens()).shape == (depth, B, H, N, N)
 
 
 def by_sums(q, k):
@@ -1593,11 +1658,33 @@ def in_fours(q, k, v):
     return torch.cat([soft(some, k) @ v for some in q.split(4, 2)], 2)
 
 
-@pytest.mark.parametrize("mix", [head_by_head, one_by_one, in_fours])
+def image_by_image(q, k, v):
+    return torch.cat(
+        [soft(*qk) @ x for *qk, x in zip(*(x.split(1) for x in (q, k, v)), strict=True)]
+    )
+
+
+@pytest.mark.parametrize("mix", [head_by_head, one_by_one, in_fours, image_by_image, in_vmap])
 def test_what_a_layer_says_may_be_multiplied_part_by_part(mix):
     model, x = stack(plain(), Speaks(soft, mix), plain()), tokens()
     q, k, _ = model[1].layer.heads(model[1].norm(model[0](x)))
     assert_close(attention_maps(model, x)[1], soft(q, k))
+
+
+def test_what_a_layer_says_may_be_what_its_forward_kept():
+    class Keeps(Open):
+        def forward(self, x):
+            q, k, v = self.heads(x)
+            self.kept = exponential(q, k) / exponential(q, k).sum(-1, keepdim=True)
+            return self.proj((self.kept @ v).transpose(1, 2).flatten(2))
+
+        def attention_weights(self, x):
+            return self.kept
+
+    model, x = stack(Keeps(), Keeps()), tokens()
+    maps = attention_maps(model, x)
+    model(x)
+    assert_close(maps, torch.stack([block.layer.kept for block in model]))
 
 
 def kernel(q, k, v):
@@ -1659,7 +1746,7 @@ def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(MultiHeadSelfAttention, "forward", mean)
         with pytest.raises(
-            ValueError, match=f"'1.layer' {MOVES}|'1.layer': no function that it calls"
+            ValueError, match=f"'1.layer' {MOVES}|'1.layer': its attention_weights is passed over"
         ):
             attention_maps(model, tokens())
     monkeypatch.setattr(MultiHeadSelfAttention, "forward", lambda *args: fused(*args))
@@ -1669,7 +1756,9 @@ def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
 def test_a_forward_put_on_one_layer_makes_what_it_says_nobodys():
     patched = MultiHeadSelfAttention(embed_dim=D, num_heads=H)
     patched.forward = lambda x, mask=None: patched.proj(x.mean(1, keepdim=True).expand_as(x))
-    with pytest.raises(ValueError, match=f"'1' {MOVES}|'1.layer': no function that it calls"):
+    with pytest.raises(
+        ValueError, match=f"'1' {MOVES}|'1.layer': its attention_weights is passed over"
+    ):
         attention_maps(stack(plain(), patched, plain()), tokens())
     fused = MultiHeadSelfAttention(embed_dim=D, num_heads=H)
     model, x = stack(plain(), fused, plain()), tokens()

@@ -76,7 +76,8 @@ class Kept:
     Attributes:
         given: A module -> the tokens that it was given; a product -> what it gave.
         alone: The modules all of whose tokens come by one argument.
-        made: Modules that gave nearly all tokens, or patches, before any was given N -> how many.
+        made: Modules that gave tokens, or patches, before any was given N -> how many. They may
+            be half of the tokens, as others are added, to twice as many, as some are left out.
         rows: A layer and its how manieth product -> which axis is that of its queries.
         alike: Some module was given N rows in another form.
     """
@@ -170,7 +171,9 @@ class Run(Watch):
             with UNWATCHED():
                 return self._make((name, "made", place[2]), rest[-1])
         x = self.kept.given.get(place)
-        if len(rest) < 2 or (x is None and not self._fed):
+        rows = floats and args[0].ndim == 2  # experts may have them in an order of their own
+        watched = rows and any(outer in self.kept.given for outer in self._open)
+        if len(rest) < 2 or (x is None and (not self._fed or watched)):
             return given
         if x is not None:
             if rest[-1] is None and x.shape == args[0].shape and not x.equal(args[0]):
@@ -218,7 +221,7 @@ class Run(Watch):
         if x.ndim < 3 or len(x) != self.batch or not x.is_floating_point():
             return None
         forms = [x.flatten(1, -2)] + [x.flatten(2).mT] * (x.ndim > 3)
-        fit = [form for form in forms if self.N // 2 < form.shape[1] <= self.N]
+        fit = [form for form in forms if self.N < 2 * form.shape[1] < 4 * self.N]
         return fit[0] if len(fit) == 1 else None
 
     def _row_by_row(self, x: Any, name: str) -> Any:
@@ -353,7 +356,16 @@ class Late(Disturbed):
     """A later run, all attention held, the tokens disturbed from the first product on.
 
     What a later layer multiplies has to move, where it is a module that is given tokens.
+
+    Args:
+        model, first, way: As there.
+        others: The modules whose tokens follow no patch. Where they follow no product either, they
+            stay.
     """
+
+    def __init__(self, model: nn.Module, first: Run, way: Tensor, others: set[Place]):
+        super().__init__(model, first, way)
+        self._others = others
 
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
         super()._pass(place, layer, why, x, axis)
@@ -363,7 +375,8 @@ class Late(Disturbed):
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
         before = place[1] == "given" and not self._fed
-        return x if before else super()._again(place, x, axis)
+        stay = place in self._others and x.equal(self.kept.given[place])
+        return x if before or stay else super()._again(place, x, axis)
 
 
 class Begun(Disturbed):
@@ -374,7 +387,7 @@ class Begun(Disturbed):
     """
 
     def __init__(self, model: nn.Module, first: Run, way: Tensor):
-        super().__init__(model, first, torch.zeros_like(way))
+        super().__init__(model, first, torch.zeros_like(way[: first.N]))
         self.come: dict[Place, tuple[Passed, int]] = {}
         self._of_patches, self._count = way, 0
 
@@ -402,7 +415,7 @@ class Begun(Disturbed):
         if own and not self._fed and then is not None and then.shape == x.shape:
             self._count, x = self.N, x.clone()
             rows = x.movedim(axis, 0)
-            rows += self._noise(then.movedim(axis, 0), self._of_patches)
+            rows += self._noise(then.movedim(axis, 0), self._of_patches[: self.N])
         return x
 
 

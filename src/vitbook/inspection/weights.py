@@ -307,10 +307,11 @@ def sums_tokens(layer: Any, x: Tensor, *args: Any, **kwargs: Any) -> bool | None
     while len(rows) * B < 2 * vectors:
         order = torch.randint(KINDS, (B, N), generator=generator).to(x.device)
         some = torch.randperm(N, generator=generator)[:SOME].to(x.device)
+        rows.append(layer(tokens[order], *args, **kwargs)[:, some].flatten(0, 1).double().cpu())
+        # afterwards, as it may say what forward kept
         said = layer.attention_weights(tokens[order], *args, **kwargs).view(B, -1, N, N)
         share = said[:, :, some].double() @ F.one_hot(order, KINDS)[:, None].double()
         shares.append(share.movedim(1, 2).flatten(2).flatten(0, 1).cpu())  # (B * some, h * kinds)
-        rows.append(layer(tokens[order], *args, **kwargs)[:, some].flatten(0, 1).double().cpu())
         vectors = 1 + shares[0].shape[1]
         if math.comb(N + KINDS - 1, N) < 2 * vectors:
             return None  # so few tokens have too few orders
