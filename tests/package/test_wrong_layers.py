@@ -1329,6 +1329,35 @@ def test_a_second_tower_is_no_next_layer(norm):
     assert attention_maps(model, x, layers="blocks.1.layer").shape == (1, B, H, N, N)
 
 
+class TwoStacks(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.pos = nn.Parameter(torch.randn(N, D))
+        self.both = nn.Transformer(D, H, depth, 2, 2 * D, batch_first=True)
+
+    def forward(self, x):
+        return self.both(x + self.pos, x + self.pos)
+
+
+def not_handed_on(model, x):
+    for block in model.blocks:
+        out = block(x)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "name"),
+    [
+        (Root(not_handed_on), torch.randn(B, 3, *SIZE), "blocks.1"),
+        (TwoStacks(2), torch.randn(B, N, D), "both.decoder"),
+    ],
+)
+def test_a_layer_that_is_given_what_the_one_before_was_given_is_not_behind_it(model, x, name):
+    told = rf"'{name}' is given tokens as they were before .* is not handed on\)$"
+    with pytest.raises(ValueError, match=told):
+        attention_maps(all_random(model).eval(), x)
+
+
 class Expert(nn.Module):
     """Each token goes to one of three experts, one expert after the other."""
 

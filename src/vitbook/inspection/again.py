@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from vitbook.inspection.recorder import ROWS, Call, Softmax, Watch
+from vitbook.inspection.recorder import ROWS, Call, Softmax, Watch, is_part
 from vitbook.inspection.weights import as_used, fused_scores, fused_values
 
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
@@ -48,6 +48,10 @@ PADDED = (
     "padding, or tokens that were added and are all alike"
 )
 REPLACED = "is given tokens of which some follow none that the layers before left"
+BESIDE = (
+    "is given tokens as they were before another layer moved them: the two are no chain (another "
+    "tower or pass, or what a layer gave is not handed on)"
+)
 TURNED = "has its tokens in another order than the layer before"
 APART = (
     "has a map of as many rows as no module gives or is given tokens, so that nobody can tell "
@@ -366,6 +370,7 @@ class Late(Disturbed):
     def __init__(self, model: nn.Module, first: Run, way: Tensor, others: set[Place]):
         super().__init__(model, first, way)
         self._others = others
+        self._layers = [layer for layer, what, _ in self.kept.given if what == "product"]
 
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
         super()._pass(place, layer, why, x, axis)
@@ -374,9 +379,12 @@ class Late(Disturbed):
         passed.alone = place[1] == "product" and axis == 0  # before their projection
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
-        before = place[1] == "given" and not self._fed
-        stay = place in self._others and x.equal(self.kept.given[place])
-        return x if before or stay else super()._again(place, x, axis)
+        if place[1] == "given":
+            around = any(is_part(layer, of=place[0]) for layer in self._layers)
+            stay = place in self._others and x.equal(self.kept.given[place])
+            if not (self._fed and around) or stay:
+                return x
+        return super()._again(place, x, axis)
 
 
 class Begun(Disturbed):

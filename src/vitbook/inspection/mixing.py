@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from vitbook.inspection.again import (
     APART,
     ASKED,
+    BESIDE,
     MOVES,
     NUMBERS,
     OTHERS,
@@ -33,7 +34,7 @@ from vitbook.inspection.again import (
     Run,
     rounds_together,
 )
-from vitbook.inspection.recorder import is_part
+from vitbook.inspection.recorder import is_part, parents
 from vitbook.inspection.weights import turned_rows
 
 SOME = 0.1  # of the tokens
@@ -112,7 +113,8 @@ def mixers(
             start = [begun(way) for way in of_patches]
         all_ = torch.ones_like(ways[0])
         later = late(all_, strangers(start, of_patches, layers))
-        found = replaced(start, of_patches, first, later) if layers is None else {}
+        if layers is None:
+            found = replaced(start, of_patches, first, later) or beside(first, later)
         found = found or asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
     if not found:
         found = (
@@ -304,6 +306,40 @@ def replaced(runs: list[Begun], ways: Tensor, first: Run, late: Run) -> dict[str
                 return {place[0]: REPLACED}
         before = patch if before is None else before.where(before >= 0, patch)
     return {}
+
+
+def beside(first: Run, late: Run) -> dict[str, str]:
+    """Modules round a later product that are given tokens as if the layer before had not been.
+
+    Two layers may stand side by side in a block: a module that is given these tokens alone, and in
+    which none stands behind another.
+    """
+    last, moved = "", False  # the layer of the product before; did it, or a block round it?
+    behind = ""  # the layer that stands before that one
+    given: dict[str, bool] = {}  # modules that were given tokens since -> as if it had not
+    for place, passed in first.passed.items():
+        layer, what, _ = place
+        if place not in late.passed:
+            continue
+        as_before = passed.numbers.equal(late.passed[place].numbers)
+        if what == "product":
+            outer = next((name for name in given if is_part(layer, of=name)), None)
+            apart = outer is not None and given[outer] and moved
+            if apart and not _side_by_side(first, last, layer, behind):
+                return {str(outer): BESIDE}
+            last, moved, behind, given = layer, False, "" if apart else last, {}
+        elif what == "gave" and is_part(last, of=layer):
+            moved = not as_before
+        elif what == "given":
+            given.setdefault(layer, as_before)
+    return {}
+
+
+def _side_by_side(run: Run, a: str, b: str, behind: str) -> bool:
+    """Is one module round both layers given their tokens alone, without what a stands behind?"""
+    around = ((x, "given", 1) for x in [a, *parents(a)] if is_part(b, of=x))
+    block = next((x for x in around if x in run.kept.given), None)
+    return block in run.kept.alone and not (behind and is_part(behind, of=block[0]))
 
 
 def turned(runs: list[Begun], ways: Tensor, layers: list[str]) -> dict[str, str]:
