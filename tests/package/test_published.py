@@ -109,6 +109,24 @@ def test_torchvisions_model_is_rebuilt_from_its_own_names():
     assert gap(ours(images()), theirs(images())) < TOLERANCE
 
 
+class LoraLinear(nn.Module):
+    """More than its weights, as LoRA and quantized layers are."""
+
+    def __init__(self, base_layer):
+        super().__init__()
+        self.base_layer = base_layer
+
+    def forward(self, x):
+        return 2 * self.base_layer(x)
+
+
+def test_a_linear_layer_that_is_more_than_its_weights_is_named():
+    theirs = of_timm("DINOv2 with registers")
+    theirs.blocks[1].mlp.fc2 = LoraLinear(theirs.blocks[1].mlp.fc2)
+    with pytest.raises(ValueError, match=r"a linear layer is .*LoraLinear: merge it"):
+        rebuild(theirs)
+
+
 @torch.no_grad()
 def test_the_head_stays_fresh_and_positions_are_resampled_together():
     theirs = of_timm("DINOv2 with registers")

@@ -1152,12 +1152,19 @@ class Streams(Root):
         self.transformer = nn.Transformer(D, H, 1, 1, D, 0.0, batch_first=True)
 
 
-@pytest.mark.parametrize("forward", [latents, decoder, second_view], ids=lambda x: x.__name__)
-def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(forward):
+ASK_OTHERS = "has queries that are not the tokens that it takes keys"
+OTHER_PATCHES = "other patches than those of"
+
+
+@pytest.mark.parametrize(
+    ("forward", "told"),
+    [(latents, ASK_OTHERS), (decoder, ASK_OTHERS), (second_view, OTHER_PATCHES)],
+)
+def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(forward, told):
     model, images = all_random(Streams(forward)).eval(), torch.randn(B, 3, *SIZE)
-    with pytest.raises(ValueError, match="has queries that are not the tokens that it takes keys"):
+    with pytest.raises(ValueError, match=ASK_OTHERS):
         attention_maps(model, images)
-    with pytest.raises(ValueError, match="other patches than those of"):
+    with pytest.raises(ValueError, match=told):
         find_num_prefix(model, images)
 
 
@@ -1853,6 +1860,9 @@ def test_what_torch_export_made_is_refused_in_a_sentence():
     exported = torch.export.export(model, (tokens(),)).module()
     with pytest.raises(ValueError, match="give the model that was exported"):
         attention_maps(exported, tokens())
+    told = "it runs unseen: give the model that was exported"
+    with pytest.raises(ValueError, match=told), record_attention(exported):
+        exported(tokens())
 
 
 class Reused(nn.Module):

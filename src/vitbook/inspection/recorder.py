@@ -549,6 +549,9 @@ class Watch(TorchFunctionMode):
             script = isinstance(module, torch.jit.ScriptModule)
             if script and re.search("softmax|attention", str(module.inlined_graph)):
                 self.doubts[name] = "it is TorchScript, which runs unseen"
+            exported = isinstance(module, torch.fx.GraphModule) and name not in self._around
+            if exported and re.search("softmax|attention", str(module.code)):
+                self.doubts[name] = "it runs unseen: give the model that was exported"
         layers = {self.shown[label][0] for label in self.maps}
         for name, module in self.modules.items():
             if type(module).__call__ is not nn.Module.__call__ and attends_by_name(module):

@@ -53,8 +53,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     Yields:
         A dict, filled while the model runs, layer name -> weights (B, h, N_q, N_k), detached, in
         the order in which the layers ran. A layer that attends several times in one pass
-        (shared weights) has further maps under "name#2", "name#3" ... Attention in windows has
-        the axes that the layer gives it.
+        (shared weights) has further maps under "name#2", "name#3" ... Attention in windows, or of
+        images and heads on one axis, has the axes that the layer gives it.
 
     Raises:
         TypeError: ``model`` is no module.
@@ -100,15 +100,17 @@ def attention_maps(
     others. As many times it runs with the patches disturbed that a module gives, or with the tokens
     before the first layer alone: to the end each token follows one of them, and the same one, up to
     as many as were added; and once with the tokens behind the first layer, which those of a later
-    layer have to follow. Where half of an image of noise is another, a token that moved has to rank
-    the others anew, and one that did not has to rank them as before, in all heads.
+    layer have to follow, as the layer before left them: side by side are only two in a block that
+    is given these tokens alone. Where half of an image of noise is another, a token that moved has
+    to rank the others anew, and one that did not has to rank them as before, in all heads.
 
-    Not tested: what a function does to patches before a module gives them, or to tokens where no
-    module gives or takes them any more, which is pooling; what makes the weights themselves, from
-    queries and keys; whether a block uses what its layer gives, and a forward that attends itself
-    what its product gives; less than half of a head, or values that were scaled or are added; what
-    moves tokens by less than rounding; of more than 8 images, those that are treated in another
-    way, or see each other in one half alone; and images that see each other behind the last layer.
+    Not tested: what a function does to patches before a module gives them, or which of them it
+    takes where it takes less than half, or what it does to tokens where no module gives or takes
+    them any more, which is pooling; what makes the weights themselves, from queries and keys;
+    whether a block uses what its layer gives, and a forward that attends itself what its product
+    gives; less than half of a head, or values that were scaled or are added; what moves tokens by
+    less than rounding; of more than 8 images, those that are treated in another way, or see each
+    other in one half alone; and images that see each other behind the last layer.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
