@@ -278,6 +278,24 @@ def test_matrices_that_hold_nothing_are_named():
     assert load_whole(VisionTransformer(**SIZES), zeros, "x") == [words]
 
 
+def test_a_class_whose_module_is_not_imported_takes_weights():
+    kind = type("Own", (VisionTransformer,), {"__module__": "read_from_a_file"})
+    assert load_whole(kind(**SIZES), STATE, "x") == []
+
+
+@pytest.mark.parametrize("load", [load_weights, adapt])
+def test_one_logit_one_patch_and_a_class_token_without_batch_axis_are_no_stumbling_block(load):
+    model = VisionTransformer(**SIZES | {"num_classes": 1, "image_size": 8, "pool": "mean"})
+    assert load_whole(model, model.state_dict(), "x") == []
+    state = {name: torch.randn(x.shape) for name, x in model.state_dict().items()}
+    assert len(state["positions.table"]) == len(state["head.weight"]) == 1
+    load(model, state)
+    for name in ("positions.table", "encoder.norm.bias"):
+        assert torch.equal(model.state_dict()[name], state[name])
+    with pytest.raises(ValueError, match=r"cls_token has the shape \(1, 8\)"):
+        load(VisionTransformer(**SIZES), STATE | {"cls_token": torch.ones(1, 8)})
+
+
 def ends_in_zeros(name, number, state):
     table = state[name].clone()
     table.view(-1)[-number:] = 0

@@ -242,7 +242,7 @@ def unwritten(weights: Mapping[str, Tensor]) -> list[str]:
             continue
         if not x.any():
             found["nothing but zeros"] += [name] if x.ndim != 3 else []  # tokens may begin so
-        elif _breaks_off(x.squeeze(0).flatten(1), table="pos" in name):
+        elif _breaks_off((x.squeeze(0) if x.ndim > 2 else x).flatten(1), table="pos" in name):
             found["nothing but zeros at the end"].append(name)
     return [
         f"{what} in {names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {WRITTEN}"
