@@ -50,6 +50,11 @@ WIDER = VisionTransformer(**SIZES | {"embed_dim": 16}).state_dict()
 NOT_WHOLE = {name: tensor for name, tensor in OTHER.items() if name != "encoder.norm.bias"}
 
 
+HEAD = {name: STATE[f"head.{name}"] for name in ("weight", "bias")}
+NO_HEAD = {name: tensor for name, tensor in STATE.items() if not name.startswith("head.")}
+TWO = {"lora_A": torch.ones(2), "lora_B": torch.ones(2)}
+
+
 def with_prefix(prefix, state=STATE):
     return {prefix + name: tensor for name, tensor in state.items()}
 
@@ -74,7 +79,7 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "two": (with_prefix("model.backbone."), "with the prefix model.backbone. is taken"),
     "more beside": (
         with_prefix("backbone.") | {"neck.weight": torch.ones(2)},
-        "left out, without this prefix: neck.weight",
+        "the prefix backbone. is taken; x.pth: left out: neck.weight",
     ),
     "in a dict": ({"state_dict": STATE, "optimizer": {"state": {0: OTHER}}}, "state_dict is taken"),
     "namespace": ({"model": STATE, "args": argparse.Namespace(lr=1)}, "model is taken"),
@@ -135,6 +140,25 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
         {"model": STATE, "ema": {name: 0 * x for name, x in STATE.items()}},
         "holds model and ema: model is taken",
     ),
+    "head beside": (
+        {"backbone": NO_HEAD, "head": HEAD},
+        "backbone is taken; x.pth: head.weight, head.bias beside it: taken, too",
+    ),
+    "head above": (with_prefix("backbone.", NO_HEAD) | with_prefix("head.", HEAD), "taken, too"),
+    "head in it": (NO_HEAD | {"head": HEAD}, "x.pth: head.weight, head.bias beside it: taken, too"),
+    "head further out": (
+        {"net": with_prefix("model.backbone.", NO_HEAD) | with_prefix("model.head.", HEAD)},
+        "x.pth: net.model.head.weight, net.model.head.bias beside it: taken, too",
+    ),
+    "second head": (
+        {"model": STATE, "head": {"weight": torch.ones(3, 8), "bias": torch.ones(3)}},
+        "model is taken; x.pth: left out: head.weight, head.bias",
+    ),
+    "LoRA beside": ({"model": STATE, "lora": TWO}, "left out: lora.lora_A, lora.lora_B"),
+    "LoRA in it": (STATE | {"lora": {"b": {0: TWO}}}, "left out: lora.b.0.lora_A, lora.b.0.lora_B"),
+    "part of a mean": ({"model": STATE, "ema": TWO}, "left out: ema.lora_A, ema.lora_B"),
+    "list": ({"model": STATE, "mean": [torch.ones(2)]}, "left out: mean.0"),
+    "one beside": ({"model": STATE, "centre": torch.ones(2)}, "left out: centre"),
 }
 
 
@@ -161,7 +185,7 @@ def test_what_is_taken_of_a_file_is_the_right_one_and_said(tmp_path, kind, legac
     for name, tensor in state.items():
         expected = EIGHTHS[name] if kind == "8 bits" else STATE[name]
         torch.testing.assert_close(tensor.float(), expected, atol=1e-3, rtol=0)
-    assert (words in " ".join(notes)) if words else notes == []
+    assert (words in "; ".join(notes)) if words else notes == []
 
 
 def shards(place, ending):
@@ -710,6 +734,20 @@ def test_names_of_another_model_are_told():
     broken = STATE | {"head.bias": STATE["head.bias"] * float("nan")}
     with pytest.raises(ValueError, match=r"holds nan or inf in head\.bias"):
         load_whole(OURS, broken, "x.pth")
+
+
+def test_a_head_under_a_name_of_others_is_left_out_and_no_false_reason_given():
+    notes = load_weights(VisionTransformer(**SIZES), {"backbone": NO_HEAD, "classifier": HEAD})
+    left = "left out: classifier.weight, classifier.bias"
+    assert notes[1:] == [f"weights: {left}", "head left fresh: what is taken has none"]
+
+
+def test_a_tensor_whose_key_is_no_text_is_refused_like_any_that_is_unknown():
+    words = r"5 is unknown to the model; \('a', 'b'\) is unknown"
+    with pytest.raises(ValueError, match=words):
+        load_weights(
+            VisionTransformer(**SIZES), STATE | {5: torch.ones(3), ("a", "b"): HEAD["bias"]}
+        )
 
 
 @pytest.mark.parametrize("prefix", ["module.", "model.", "backbone.", "_orig_mod."])

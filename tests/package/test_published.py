@@ -120,7 +120,7 @@ def test_the_head_stays_fresh_and_positions_are_resampled_together():
     ]
     theirs.reset_classifier(0)
     ours, notes = rebuild(theirs)
-    assert notes[0] == "head left fresh: the weights have none"
+    assert notes[0] == "head left fresh: what is taken has none"
     tokens = theirs.forward_features(images())
     assert gap(ours.forward_features(images()), tokens) < TOLERANCE
 

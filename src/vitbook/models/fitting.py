@@ -117,7 +117,7 @@ def fit_head(weights: dict, own: Mapping[str, Tensor]) -> list[str]:
     if theirs is not None and theirs.shape == new.shape:
         return []
     if theirs is None:
-        note = "head left fresh: the weights have none"
+        note = "head left fresh: what is taken has none"
     elif len(theirs) != len(new):
         note = f"head left out: it knows {len(theirs)} classes, the model has {len(new)}"
     else:

@@ -26,6 +26,7 @@ from vitbook.models.fitting import IDLE
 from vitbook.models.names import to_ours
 
 SHOWN = 3  # names in a sentence
+DEPTH = 6  # of mappings in mappings
 ALIKE = 0.9  # of the tensors of the best: as good a choice
 FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
@@ -41,6 +42,7 @@ MOMENTS = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square
 # What scripts call the number of heads, and parts of their settings that are of another model.
 HEADS = {"num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads"}
 OTHER_PART = re.compile(r"(?<![a-z])text|decoder|predictor")
+HEAD = re.compile(r"(heads?|classifier|fc|visual_projection)\b")
 # Tensors that are fitted to the images and classes: another shape is no sign of another model.
 FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
 READABLE = "a state dict saved by safetensors.torch.save_file or torch.save can be read"
@@ -90,8 +92,8 @@ BEGINNINGS = {
 
 
 class Found(dict[str, dict[str, Tensor]]):
-    """The state dicts of a file by name ("" for the file), sentences on it, its grid, where it says
-    how many heads, and whether it is the checkpoint of a run."""
+    """The tensors of a file by the mapping that holds them ("" for the file itself), sentences on
+    it, its grid, where it says how many heads, and whether it is the checkpoint of a run."""
 
     notes: tuple[str, ...] = ()
     grid: tuple[int, int] | None = None
@@ -100,7 +102,7 @@ class Found(dict[str, dict[str, Tensor]]):
 
 
 def read_weights(path: Path) -> Found:
-    """Every state dict of a file, by the name under which it stands in it ("" for the file).
+    """Every tensor of a file, by the name of the mapping that holds it ("" for the file).
 
     Args:
         path: A safetensors file, one of torch, the index of shards, or a folder that holds one.
@@ -300,19 +302,19 @@ def require_whole(tensors: Mapping[str, Tensor], written: str | None, path: Path
         )
 
 
-def state_dicts(whole: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, dict]]:
-    """The mappings in a checkpoint whose values are tensors, but for those of an optimizer."""
+def state_dicts(whole: Any, name: str = "", depth: int = DEPTH) -> Iterator[tuple[str, dict]]:
+    """The tensors in each mapping or list of a checkpoint, but for those of an optimizer."""
+    whole = dict(enumerate(whole)) if name and isinstance(whole, (list, tuple)) else whole
     if not isinstance(whole, Mapping) or OPTIMIZER.search(name.lower()):
         return
-    tensors = {
-        WRAPPED.sub("", key): x
+    tensors = {  # a nested one has no shape
+        WRAPPED.sub("", str(key)): x
         for key, x in whole.items()
-        if isinstance(key, str)
-        and isinstance(x, Tensor)
-        and not x.is_nested  # has no shape
-        and key not in MOMENTS
+        if isinstance(x, Tensor) and not x.is_nested
     }
-    if len(tensors) > len(whole) / 2:  # a number of epochs may stand beside
+    if MOMENTS & tensors.keys():
+        return
+    if tensors:
         yield name, tensors
     for key, value in whole.items() if depth else ():
         yield from state_dicts(value, f"{name}.{key}" if name else str(key), depth - 1)
@@ -337,7 +339,8 @@ def take(
         for prefix in _prefixes(state, own)
     }
     if not fits:
-        held = "; ".join(f"{name or 'it'} has {some(state)}" for name, state in found.items())
+        largest = sorted(found.items(), key=lambda one: -len(one[1]))[:SHOWN]
+        held = "; ".join(f"{name or 'it'} has {some(state)}" for name, state in largest)
         raise ValueError(f"{where} has no name of the model, which has {some(own)}; {held}")
     return _best(found, fits, own, where)
 
@@ -360,7 +363,7 @@ def take_ours(
             except RuntimeError as error:
                 raise ValueError(f"{where} is of no model: {_first_line(error)}") from None
     fits = {place: fit for place, fit in fits.items() if fit[0]}
-    return _best(found, fits, own, where) if fits else (next(iter(found.values())), [])
+    return _best(found, fits, own, where) if fits else (max(found.values(), key=len), [])
 
 
 def _fit(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> tuple[int, int]:
@@ -401,10 +404,29 @@ def _best(
         notes.append(f"{several}; to take another, save it alone")
     elif name or prefix:
         notes.append(f"{where}: {chosen} is taken")
-    if prefix and (left := [n for n in found[name] if not n.startswith(prefix)]):
-        notes.append(f"{where}: left out, without this prefix: {some(left)}")
+    left = {
+        f"{m}.{n}" if m else n: x
+        for m, held in found.items()
+        for n, x in held.items()
+        if not any(m == other and n.startswith(start) for other, start in equal)
+    }
+    if head := _head_beside(state, left, f"{name}.{prefix}" if name else prefix, own):
+        notes.append(f"{where}: {some(head.values())} beside it: taken, too")
+        state |= {n: left.pop(place) for n, place in head.items()}
+    if left:
+        notes.append(f"{where}: left out: {some(left)}")
     state, kinds = _plain(state, own, where)
     return state, notes + kinds
+
+
+def _head_beside(
+    state: Mapping[str, Tensor], left: Mapping[str, Tensor], place: str, own: Iterable[str]
+) -> dict[str, str]:
+    """Where the head of a backbone without one stands, beside it or above it, by its own names."""
+    if any(HEAD.match(name) for name in state):
+        return {}
+    above = [place[: match.end()] for match in re.finditer(r"\.|^", place)]
+    return {n: a + n for n in own if HEAD.match(n) for a in above if a + n in left}
 
 
 def _plain(
