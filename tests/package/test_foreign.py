@@ -219,6 +219,14 @@ def test_of_one_tensor_in_two_shards_the_one_is_taken_that_the_index_names(tmp_p
         read_weights(index)
 
 
+def test_a_tensor_that_an_index_names_and_no_shard_holds_is_named(tmp_path):
+    index = shards(tmp_path, "safetensors")
+    place = json.loads(index.read_text())["weight_map"]
+    index.write_text(json.dumps({"weight_map": place | {"lora.A": "m-1-of-2.safetensors"}}))
+    with pytest.raises(ValueError, match=r"names lora\.A, which no file of its list holds"):
+        read_weights(index)
+
+
 def test_one_of_several_files_is_not_taken_for_a_smaller_model(tmp_path):
     path = tmp_path / "model-00001-of-00002.safetensors"
     save_file(STATE, path)

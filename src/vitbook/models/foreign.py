@@ -537,6 +537,8 @@ def _shards(index: Path, notes: list[str]) -> tuple[dict[str, Tensor], dict[str,
         if not isinstance(held, Mapping):
             raise ValueError(f"{index.parent / name} holds no state dict but {type(held).__name__}")
         found |= {k: x for k, x in held.items() if k not in found or place.get(k) == name}
+    if lost := [name for name in place if name not in found]:
+        raise ValueError(f"{index} names {some(lost)}, which no file of its list holds")
     return found, {}
 
 

@@ -16,6 +16,7 @@ from vitbook.files import write_atomically
 from vitbook.models import fitting
 from vitbook.models.channels import adapt_channels, kernel_name
 from vitbook.models.foreign import (
+    SHARD,
     SUM,
     checksum,
     grid_of,
@@ -122,6 +123,11 @@ def read_weights(path: str | os.PathLike) -> tuple[dict[str, Tensor], dict[str, 
     path = _safetensors_path(path)
     if not path.is_file():
         raise FileNotFoundError(f"path must be an existing .safetensors file, got {path}")
+    if SHARD.fullmatch(path.name):
+        raise ValueError(
+            f"path must be a whole model, {path} is one of several files: give load_weights the "
+            "tensors of all of them, by safetensors.torch.load_file"
+        )
     return open_safetensors(path)
 
 
@@ -176,8 +182,8 @@ def _safetensors_path(path: str | os.PathLike) -> Path:
     if path.suffix in {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}:
         raise ValueError(
             f"path must be a .safetensors file, got {path}: a pickle can run code when it is "
-            "opened. If you trust it, convert it once: "
-            "safetensors.torch.save_file(torch.load(path, weights_only=True), 'new.safetensors')"
+            "opened. load_weights(model, torch.load(path, weights_only=True)) takes what can be "
+            "read without; save_weights(model, 'new.safetensors') then writes such a file"
         )
     if path.suffix != ".safetensors":
         raise ValueError(f"path must end in .safetensors, got {path}")
