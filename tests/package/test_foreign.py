@@ -758,6 +758,36 @@ def test_a_tensor_whose_key_is_no_text_is_refused_like_any_that_is_unknown():
         )
 
 
+TWICE = {  # what comes to a name that there is, and that name in the file
+    "encoder.norm.bias": ("norm.bias", of_timm),
+    "blocks.0._orig_mod.norm1.bias": ("blocks.0.norm1.bias", of_timm),
+    "encoder.blocks.0._checkpoint_wrapped_module.norm1.bias": ("encoder.blocks.0.norm1.bias", dict),
+}
+
+
+@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("second", TWICE)
+def test_two_tensors_that_come_to_one_name_are_both_named(second, prefix):
+    first, names = TWICE[second]
+    state = with_prefix(prefix, names(STATE) | {second: torch.ones(8)})
+    for load in (load_weights, adapt):
+        with pytest.raises(ValueError, match="hold each tensor once: ") as caught:
+            load(VisionTransformer(**SIZES), state)
+        assert all(re.search(rf"[ .]{re.escape(n)} ", str(caught.value)) for n in (first, second))
+
+
+@pytest.mark.parametrize(("kind", "number"), [(torch.float16, 1e6), (torch.float32, 1e300)])
+def test_numbers_that_the_model_cannot_hold_are_refused(kind, number):
+    model, name = VisionTransformer(**SIZES).to(kind), "encoder.blocks.0.mlp.fc1.weight"
+    state = {key: x.double() for key, x in STATE.items()}
+    load_weights(model, state)
+    state[name][0, 0] = number
+    for load in (load_weights, lambda model, state: load_whole(model, state, "x")):
+        with pytest.raises(ValueError, match=f"holds numbers too large for {kind}") as caught:
+            load(model, state)
+        assert name in str(caught.value)
+
+
 @pytest.mark.parametrize("prefix", ["module.", "model.", "backbone.", "_orig_mod."])
 def test_the_package_takes_a_prefix_off_and_says_so(prefix):
     for load in (load_weights, adapt):

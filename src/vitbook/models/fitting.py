@@ -229,8 +229,11 @@ def unfit(tensor: Tensor, ours: Tensor) -> str:
         return f"has the shape {tuple(tensor.shape)}, the model needs {tuple(ours.shape)}"
     if ours.is_floating_point() and not tensor.is_floating_point():
         return f"is in {tensor.dtype}, no weights but what stands for them (quantized)"
-    bad = not tensor.is_meta and not torch.isfinite(tensor).all()
-    return "holds nan or inf" if bad else ""
+    kept = tensor.to(ours.dtype) if ours.is_floating_point() else tensor
+    if tensor.is_meta or kept.isfinite().all():
+        return ""
+    fine = tensor.isfinite().all()
+    return f"holds numbers too large for {ours.dtype}" if fine else "holds nan or inf"
 
 
 def unwritten(weights: Mapping[str, Tensor]) -> list[str]:

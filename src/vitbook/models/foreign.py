@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from vitbook.files import CHECKPOINT, printable, what_instead
 from vitbook.models.fitting import IDLE
-from vitbook.models.names import to_ours
+from vitbook.models.names import renamed, to_ours
 
 SHOWN = 3  # names in a sentence
 DEPTH = 6  # of mappings in mappings
@@ -308,14 +308,12 @@ def state_dicts(whole: Any, name: str = "", depth: int = DEPTH) -> Iterator[tupl
     if not isinstance(whole, Mapping) or OPTIMIZER.search(name.lower()):
         return
     tensors = {  # a nested one has no shape
-        WRAPPED.sub("", str(key)): x
-        for key, x in whole.items()
-        if isinstance(x, Tensor) and not x.is_nested
+        key: x for key, x in whole.items() if isinstance(x, Tensor) and not x.is_nested
     }
     if MOMENTS & tensors.keys():
         return
     if tensors:
-        yield name, tensors
+        yield name, renamed(tensors, lambda key: WRAPPED.sub("", str(key)))
     for key, value in whole.items() if depth else ():
         yield from state_dicts(value, f"{name}.{key}" if name else str(key), depth - 1)
 
@@ -352,17 +350,19 @@ def take_ours(
 
     What has no names that are known comes back whole, to be refused by name where it is loaded.
     """
-    fits = {}
+    fits, wrong = {}, None
     for name, state in found.items():
         shapes = {key: torch.empty(tuple(x.shape), device="meta") for key, x in state.items()}
         for prefix in dict.fromkeys(("", *_prefixes(state, {**dict.fromkeys(KERNELS), **own}))):
             try:
                 fits[name, prefix] = _fit(to_ours(_without(shapes, prefix)), own)
-            except ValueError:
-                continue
+            except ValueError as error:
+                wrong = error
             except RuntimeError as error:
                 raise ValueError(f"{where} is of no model: {_first_line(error)}") from None
     fits = {place: fit for place, fit in fits.items() if fit[0]}
+    if wrong and max((same for same, _ in fits.values()), default=0) < ALIKE * len(own):
+        raise ValueError(f"{where} cannot be taken: {wrong}")
     return _best(found, fits, own, where) if fits else (max(found.values(), key=len), [])
 
 
@@ -447,8 +447,10 @@ def _plain(
             what = f"{x.dtype}, {x.layout}" if x.layout is not torch.strided else str(x.dtype)
         elif x.is_meta and no_numbers:
             what = "a shape without numbers (meta)"
-        elif not x.numel():
-            what = f"empty, of the shape {tuple(x.shape)}: kept in other files, perhaps"
+        elif x.shape == (0,):
+            what = "empty, of the shape (0,): kept in other files, perhaps"
+        elif not x.numel() and name not in own:
+            continue  # of no registers, for example
         elif x.is_floating_point() and x.dtype.itemsize < 4:
             kinds[str(x.dtype)] = None
             try:
