@@ -54,6 +54,7 @@ WRAPPED = re.compile(r"_(fsdp|checkpoint)_wrapped_module\.|(?<=\d\.)_orig_mod\."
 AS_FLOAT = "read as float32"
 SUM = "crc32"  # what the metadata of our files call the sum of their tensors
 TIMM = "--timm NAME trains a model of their kind"
+LENT = "a run lends what its model was built with: leave out the options that say otherwise"
 # What the sentences of a refusal name and the command has no option for; depth it has.
 NO_OPTION = re.compile(
     r"(layer_scale|pre_norm|final_norm|num_registers|qkv_bias) decides|channels=|old_grid"
@@ -489,7 +490,9 @@ def called(text: str, names: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def telling(notes: list[str], weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
+def telling(
+    notes: list[str], weights: Mapping[str, Tensor] | None = None, of_run: bool = False
+) -> Iterator[None]:
     """Say in a refusal what had been taken of a file, too, and what else the command can do.
 
     With ``weights``, as they were taken, tensors are called as they are there.
@@ -500,6 +503,7 @@ def telling(notes: list[str], weights: Mapping[str, Tensor] | None = None) -> It
         advice = [TIMM] if re.search(r"decides|channels=|old_grid", str(error)) else []
         advice = [f"what no option sets: {TIMM}"] if NO_OPTION.search(str(error)) else advice
         advice = [MERGE] if ADDED.search(str(error)) else advice
+        advice = [LENT] if of_run and "holds nan" not in str(error) else advice
         said = called(str(error), their_names(weights or {}))
         raise ValueError("; ".join([said, *advice, *notes])) from None
 
