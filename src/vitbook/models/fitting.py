@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vitbook.layers.positions import resample_positions
-from vitbook.models.channels import KERNEL, STEM
+from vitbook.models.channels import KERNEL, STEM, odd_kernel
 
 # Tensors that no forward pass of a classifier reads.
 IDLE = re.compile(r"mask_token|pooler\.|text_model\.|text_projection|logit_scale|.*position_ids")
@@ -39,7 +39,7 @@ REASONS = {
     r"reg_token": "num_registers decides",
     r"cls_token": 'class_token decides, or pool ("cls" or "mean")',
     r"positions": 'positions decides ("learned" has a table)',
-    r"qkv\.bias": "qkv_bias decides",
+    r"qkv\.bias$": "qkv_bias decides",
 }
 
 
@@ -268,7 +268,9 @@ def _breaks_off(matrix: Tensor, table: bool) -> bool:
 
 def _why(weights: Mapping[str, Tensor], name: str, ours: tuple[int, ...]) -> str:
     """The reason for another shape, where it is known."""
-    theirs = weights[name].shape
+    theirs = tuple(weights[name].shape)
+    if name in (KERNEL, STEM) and (odd := odd_kernel(theirs)):
+        return odd
     if name in (KERNEL, STEM) and len(theirs) == len(ours) == 4 and theirs[1] != ours[1]:
         return f": give channels=, which of the {ours[1]} new channels each of the {theirs[1]} sees"
     return ": their MLP has a gate" if _is_gated(weights, name) else ""

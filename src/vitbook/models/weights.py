@@ -59,9 +59,11 @@ def load_weights(
     Learned positions are resampled when the grids differ; tokens before the patches that the table
     has no rows for get zeros. A head that is missing or for other classes is left out: the model
     keeps its own. Biases that a kind of linear layer lacks in all blocks are zeros. Everything
-    else has to fit exactly. What names and shapes do not tell, the number of heads, ``norm_eps``
-    and which GELU, has to be right in the model:
-    :func:`~vitbook.models.published.rebuild` reads it off the other model.
+    else has to fit exactly. What names and shapes do not tell has to be right in the model: the
+    number of heads, ``norm_eps``, which GELU, where the norms stand in a block, positions without
+    a table (sin-cos with its base; rotary, beside a table too), and whether the head reads the
+    class token or the mean: :func:`~vitbook.models.published.rebuild` reads it off the other
+    model, and refuses what ours cannot do.
 
     Args:
         model: A model built by this package.
