@@ -281,6 +281,7 @@ OF_OTHER_KINDS = {  # what is no weight, and what is said of it
     "sparse": (lambda x: x.to_sparse(), "torch.sparse_coo"),
     "meta": (lambda x: x.to("meta"), "a shape without numbers"),
     "elsewhere": (lambda x: torch.empty(0), r"of the shape \(0,\)"),
+    "no rows": (lambda x: x[:0], r"of the shape \(0, 8\)"),
     "nested": (lambda x: torch.nested.nested_tensor([x, x]), "is missing|lacks"),
 }
 
@@ -759,6 +760,13 @@ def test_a_head_under_a_name_of_others_is_left_out_and_no_false_reason_given():
     notes = load_weights(VisionTransformer(**SIZES), {"backbone": NO_HEAD, "classifier": HEAD})
     left = "left out: classifier.weight, classifier.bias"
     assert notes[1:] == [f"weights: {left}", "head left fresh: what is taken has none"]
+
+
+def test_of_a_file_that_fits_nowhere_all_names_are_told_whole():
+    layers = {f"layer{i}": {"kernel": torch.ones(8, 8), "bias": torch.ones(8)} for i in "01"}
+    for load in (load_weights, adapt):
+        with pytest.raises(ValueError, match=r"params\.layer0\.kernel"):
+            load(VisionTransformer(**SIZES), {"params": layers})
 
 
 def test_a_tensor_whose_key_is_no_text_is_refused_like_any_that_is_unknown():

@@ -364,7 +364,14 @@ def take_ours(
     fits = {place: fit for place, fit in fits.items() if fit[0]}
     if wrong and max((same for same, _ in fits.values()), default=0) < ALIKE * len(own):
         raise ValueError(f"{where} cannot be taken: {wrong}")
-    return _best(found, fits, own, where) if fits else (max(found.values(), key=len), [])
+    if fits:
+        return _best(found, fits, own, where)
+    return (_flat(found) if len(found) > 1 else next(iter(found.values()))), []
+
+
+def _flat(found: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """All tensors by the names on the way to them."""
+    return {f"{m}.{n}" if m else n: x for m, held in found.items() for n, x in held.items()}
 
 
 def _fit(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> tuple[int, int]:
@@ -405,12 +412,10 @@ def _best(
         notes.append(f"{several}; to take another, save it alone")
     elif name or prefix:
         notes.append(f"{where}: {chosen} is taken")
-    left = {
-        f"{m}.{n}" if m else n: x
-        for m, held in found.items()
-        for n, x in held.items()
-        if not any(m == other and n.startswith(start) for other, start in equal)
-    }
+    starts = {m: tuple(start for n, start in equal if n == m) for m in found}
+    left = _flat(
+        {m: {n: x for n, x in found[m].items() if not n.startswith(starts[m])} for m in found}
+    )
     if head := _head_beside(state, left, f"{name}.{prefix}" if name else prefix, own):
         notes.append(f"{where}: {some(head.values())} beside it: taken, too")
         state |= {n: left.pop(place) for n, place in head.items()}
@@ -448,10 +453,10 @@ def _plain(
             what = f"{x.dtype}, {x.layout}" if x.layout is not torch.strided else str(x.dtype)
         elif x.is_meta and no_numbers:
             what = "a shape without numbers (meta)"
-        elif x.shape == (0,):
-            what = "empty, of the shape (0,): kept in other files, perhaps"
+        elif not x.numel() and x.ndim != 3:
+            what = f"empty, of the shape {tuple(x.shape)}: kept in other files, perhaps"
         elif not x.numel() and name not in own:
-            continue  # of no registers, for example
+            continue  # (1, 0, D), of no registers
         elif x.is_floating_point() and x.dtype.itemsize < 4:
             kinds[str(x.dtype)] = None
             try:
