@@ -762,6 +762,14 @@ def test_a_head_under_a_name_of_others_is_left_out_and_no_false_reason_given():
     assert notes[1:] == [f"weights: {left}", "head left fresh: what is taken has none"]
 
 
+def test_a_mapping_for_each_part_of_a_model_is_taken_by_their_names():
+    model = nn.ModuleDict({"body": nn.Linear(2, 2), "classifier": nn.Linear(2, 3)})
+    parts = {name: part.state_dict() for name, part in model.items()}
+    state, notes = take({name: parts[name] for name in parts}, model.state_dict(), "x")
+    assert state.keys() == model.state_dict().keys()
+    assert notes == []
+
+
 def test_of_a_file_that_fits_nowhere_all_names_are_told_whole():
     layers = {f"layer{i}": {"kernel": torch.ones(8, 8), "bias": torch.ones(8)} for i in "01"}
     for load in (load_weights, adapt):

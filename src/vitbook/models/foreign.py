@@ -337,10 +337,13 @@ def take(
         for name, state in found.items()
         for prefix in _prefixes(state, own)
     }
+    if not fits and len(found) > 1:  # a mapping for each part of the model, perhaps
+        whole = Found({"": _flat(found)})
+        whole.notes = getattr(found, "notes", ())
+        return take(whole, own, where)
     if not fits:
-        largest = sorted(found.items(), key=lambda one: -len(one[1]))[:SHOWN]
-        held = "; ".join(f"{name or 'it'} has {some(state)}" for name, state in largest)
-        raise ValueError(f"{where} has no name of the model, which has {some(own)}; {held}")
+        names = f"which has {some(own)}; it has {some(_flat(found))}"
+        raise ValueError(f"{where} has no name of the model, {names}")
     return _best(found, fits, own, where)
 
 
