@@ -184,11 +184,16 @@ def test_a_run_is_shown_in_one_file_with_its_audit(trained, tmp_path, capsys):
 
 MEANS = ["--mean", "0.4,0.4,0.4", "--std", "0.3,0.3,0.3", "--size", 16]
 OWN_MODEL = """
+from __future__ import annotations
+from dataclasses import dataclass
 import torch
 from torch import nn
 from own_sizes import SIZES
 from vitbook.models.vit import VisionTransformer
-def build(): return VisionTransformer(**SIZES, num_classes=3)
+@dataclass
+class Classes: number: int = 3
+class Own(VisionTransformer): pass
+def build(): return Own(**SIZES, num_classes=Classes().number)
 def count(): return 3
 class Layer(nn.Module):  # attends, and says of it nothing that can be read
     def forward(self, x):

@@ -330,6 +330,40 @@ def test_the_file_of_a_run_lends_what_its_folder_does(trained, learn, tmp_path, 
     assert run(*words, "--weights", four, *same, "--out", tmp_path / "same") == 0
 
 
+def test_a_folder_with_a_checkpoint_alone_lends_what_the_checkpoint_says(
+    trained, learn, photos, tmp_path, capsys
+):
+    bare, words = tmp_path / "bare", [*learn, "--steps", 1, "--head-epochs", 0, "--no-progress"]
+    bare.mkdir()
+    shutil.copy(trained / "checkpoint.safetensors", bare)
+    words += ["--weights", bare, "--out", tmp_path / "run"]
+    for other, told in (
+        (["--positions", "none"], "belong to another model: positions was learned, now none"),
+        (["--depth", 3], "leave out the options that say otherwise"),
+        (["--pool", "mean"], "leave out the options that say otherwise"),
+        (["--embed-dim", 64], "leave out the options that say otherwise"),
+        (["--timm", "test_vit"], "leave out the options that say otherwise"),
+    ):
+        assert run(*words, *other) == 2
+        said = capsys.readouterr().err
+        assert told in said
+        assert "--timm NAME" not in said
+    assert run(*words) == 0
+    theirs, ours = settings_in(trained), settings_in(tmp_path / "run")
+    for name in (*SIZES, "image_size", "mean", "std"):
+        assert ours[name] == theirs[name]
+    assert "are those of the run of" in capsys.readouterr().out
+    (tmp_path / "own.py").write_text(
+        "from vitbook.models.vit import VisionTransformer\n"
+        f"SIZES = {SIZES | {'image_size': 32, 'in_channels': 3, 'num_classes': 3}}\n"
+        "def build(): return VisionTransformer(**SIZES)\n"
+    )
+    for place in (bare, bare / "checkpoint.safetensors"):
+        words = ["--model", f"{tmp_path}/own.py:build", "--weights", place, "--no-audit"]
+        words += ["--out", tmp_path / "look.html"]
+        assert run("attention", photos / "red" / "1.png", *words) == 0
+
+
 def test_normalization_is_that_of_the_weights_where_it_is_known(trained, learn, tmp_path, capsys):
     other = tmp_path / "pictures"
     for n, name in enumerate(COLOURS):
