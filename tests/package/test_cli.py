@@ -411,6 +411,21 @@ def test_what_a_resumed_or_stopped_run_is_not_is_said(trained, tmp_path, capsys)
     assert "checkpoint.safetensors is in torch.float16: read as float32" in said
 
 
+def test_a_file_of_a_run_that_is_damaged_or_gone_is_the_one_that_is_named(
+    trained, tmp_path, capsys
+):
+    out = copied(trained, tmp_path / "run")
+    path = out / "checkpoint.safetensors"
+    with safe_open(path, "pt") as file:
+        told = file.metadata()
+    save_file(weights(out), path, told | {"notes": told["notes"][:-9]})
+    assert f"{path} is damaged (JSONDecodeError" in message(capsys, "evaluate", out)
+    shutil.copy(trained / path.name, path)
+    (out / "run.json").unlink()
+    said = message(capsys, "train", *SMALL, "--steps", 12, "--resume", "--out", out)
+    assert f"{out / 'run.json'} is missing: it says of what model" in said
+
+
 BRIEF = ["--embed-dim", "8", "--batch-size", "16", "--no-progress", "--steps", "2"]
 
 

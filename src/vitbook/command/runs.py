@@ -51,10 +51,12 @@ def stored_run(out: Path) -> dict:
                 raise TypeError(f"{name} is no list")
         if not isinstance(root, str | None):
             raise TypeError("root is no text")
-        if (path := out / PARTS_FILE).is_file():
-            settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
         root = root and local(root)
-        kept = kept_notes(out / CHECKPOINT_FILE).get("settings")
+        path = out / PARTS_FILE
+        if path.is_file():
+            settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
+        path = out / CHECKPOINT_FILE
+        kept = kept_notes(path).get("settings")
         learned = _complete(kept, format) if kept else {}
     except DAMAGE as error:
         raise ValueError(
