@@ -136,8 +136,9 @@ def _sentence(error: Exception, options: argparse.Namespace) -> str:
     for option in options_of(options.command):  # the package says batch_size and resume=True
         name = option.strip("-").replace("-", "_")
         text = text.replace(f"{name}=True", option)
-        if "_" in name:  # no word of English
-            text = text.replace(f"{name}=", f"{option} ").replace(name, option)
+        if "_" in name:  # no word of English; beside / or as a part of one it is of a path
+            text = re.sub(rf"(?<![\w/]){name}=", f"{option} ", text)
+            text = re.sub(rf"(?<![\w/]){name}(?![\w/])", option, text)
     return printed(where + " ".join((text or type(error).__name__).split()))
 
 
