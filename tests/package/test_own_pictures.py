@@ -907,7 +907,8 @@ IDLE = {
     "attention 3 --run RUN --invert": "--invert must be left out",
     "attention 3 --run RUN --weights x": "--weights must be left out: a run knows its own",
     "attention 3 --run RUN --layers x --png": "--layers must be left out: they count for an .html",
-    "attention 3 --run RUN --target 1 --no-audit": "--target must be left out: it says of which",
+    "attention 3 --run RUN --target 0 --no-audit": "--target must be left out: it says of which",
+    "attention 3 --run RUN --num-prefix 0 --png": "--num-prefix must be left out: they count for",
 }
 
 

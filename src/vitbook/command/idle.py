@@ -71,7 +71,8 @@ def refuse_idle_of_timm(given: dict) -> None:
 
 
 def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
-    if said := [_option(name) for name in names if getattr(options, name, None)]:
+    given = {name: getattr(options, name, None) for name in names}
+    if said := [_option(name) for name, x in given.items() if x is not None and x is not False]:
         raise ValueError(f"{', '.join(said)} must be left out: {why}")
 
 
