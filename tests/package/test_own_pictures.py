@@ -24,12 +24,16 @@ from test_cli import run, settings_in, weights
 from torch.nn.functional import cross_entropy
 
 from vitbook import training
-from vitbook.command import any_model, export, own_pictures
+from vitbook.command import any_model, export, own_pictures, results
 from vitbook.command import train as train_module
+from vitbook.command.attention import attention_figure
+from vitbook.command.attention_page import opening
 from vitbook.command.recipes import load_part, loss_function, settings_of
 from vitbook.command.runs import stored_run
 from vitbook.data import normalize, room
 from vitbook.data.folder import list_folder
+from vitbook.explorer.photograph import Look
+from vitbook.inspection import attention_maps
 from vitbook.models.vit import VisionTransformer
 from vitbook.models.weights import save_weights
 
@@ -1073,6 +1077,23 @@ def test_a_test_of_copies_saved_anew_is_told(tmp_path):
     given = {"data": "folder", "image_size": 16}
     _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
     assert "12 of 12 pictures of the test look like one that is learned from" in " ".join(told)
+
+
+def test_a_register_is_not_called_a_class_token_and_is_none_of_the_patches():
+    model = timm.create_model("vit_little_patch16_reg4_gap_256", img_size=32, depth=1).eval()
+    images = torch.randn(1, 3, 32, 32, generator=seeded(2))
+    settings = {"data": "folder", "timm": "it", "classes": [str(i) for i in range(1000)]}
+    settings |= {"mean": [0.5] * 3, "std": [0.5] * 3}
+    found = attention_maps(model, images)
+    of_patches = found[0, 0, :, 4:, 4:].mean(dim=(0, 1))  # (4,)
+    who, heatmap = opening(Look(images, found, (2, 2), 4, []), None, False, None)
+    assert who == "the mean of all patches' rows, layer 1, mean of heads"
+    torch.testing.assert_close(heatmap(model, images).flatten(), of_patches)
+    maps, told = results._maps(model, images)
+    assert "where the mean of all patches looks" in told
+    torch.testing.assert_close(torch.from_numpy(maps).flatten(), 4 * of_patches)
+    _, told = attention_figure(model, images[0], settings)
+    assert told.endswith("attention of the mean of all patches")
 
 
 def test_no_command_prints_what_a_terminal_would_obey(tmp_path, capsys):

@@ -9,7 +9,12 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from vitbook.command.attention_page import attention_page
+from vitbook.command.attention_page import (
+    attention_page,
+    given_to_patches,
+    opens_with,
+    token_at,
+)
 from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
 from vitbook.command.recipes import statistics_of
@@ -57,17 +62,12 @@ def attention_figure(
         parts: Any = model  # of every architecture
         (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
         layers = len(parts.encoder.blocks)
-    if query is not None and not (0 <= query[0] < rows and 0 <= query[1] < columns):
-        raise ValueError(f"--query must lie in the grid of {rows} x {columns}, got {query}")
-    token: int | None
+    token, who = opens_with(model, prefix)
     if query is not None:
-        token, who = prefix + query[0] * columns + query[1], f"the patch at {query[0]},{query[1]}"
-    else:
-        token, who = (0, "the class token") if prefix else (None, "the mean of all patches")
+        token, who = token_at(query, (rows, columns), prefix), f"the patch at {query[0]},{query[1]}"
 
     def view(weights: Tensor) -> Tensor:  # (..., N, N) -> (..., rows, columns)
-        row = weights.mean(dim=-2) if token is None else weights[..., token, :]
-        return row[..., prefix:].unflatten(-1, (rows, columns))
+        return given_to_patches(weights, token, prefix).unflatten(-1, (rows, columns))
 
     mean, std = statistics_of(settings)
     offset, scale = (torch.tensor(s)[:, None, None] for s in (mean, std))

@@ -71,12 +71,11 @@ def attention_page(options: argparse.Namespace) -> None:
             "one number for --mean and --std makes the picture grey; a model of colours needs "
             f"three, such as 0.5,0.5,0.5 (it said: {error})"
         ) from error
-    query = _query(options.query, seen)
-    registers = seen.num_prefix and not has_class_token(model)
-    asks = 0 if query is None and seen.num_prefix and not registers else query
-    what, heatmap = opening(seen, asks, options.rollout, layers)
+    query = token_at(options.query, seen.grid, seen.num_prefix)
+    token, _ = opens_with(model, seen.num_prefix)
+    what, heatmap = opening(seen, token if query is None else query, options.rollout, layers)
     (rows, columns), middle = seen.grid, None
-    if registers:
+    if seen.num_prefix and token is None:
         seen.notes.append("What is called class token is a register: this model has no such token.")
         middle = seen.num_prefix + rows // 2 * columns + columns // 2
     found = None if options.no_audit else _audit(model, seen, known, others, heatmap, options)
@@ -161,18 +160,28 @@ def opening(
     def heatmap(model: nn.Module, image: Tensor) -> Tensor:
         maps = attention_maps(model, image, layers, verify=False)  # (L, 1, h, N, N)
         weights = attention_rollout(maps)[0] if rollout else maps[-1, 0].mean(dim=0)  # (N, N)
-        row = weights.mean(dim=0) if token is None else weights[token]
-        found = row[prefix:].unflatten(0, (rows, columns))
+        found = given_to_patches(weights, token, prefix).unflatten(0, (rows, columns))
         return coarse(found, AUDITED)
 
     where = "rollout" if rollout else f"layer {len(seen.maps)}, mean of heads"
     return f"{who}, {where}", heatmap
 
 
-def has_class_token(model: nn.Module) -> bool:
-    """Timm's models without one say so, though they may have registers before their patches."""
+def given_to_patches(weights: Tensor, token: int | None, num_prefix: int) -> Tensor:
+    """What a token gives to the patches, or all patches on average: (..., N, N) -> (..., P)."""
+    row = weights[..., num_prefix:, :].mean(dim=-2) if token is None else weights[..., token, :]
+    return row[..., num_prefix:]
+
+
+def opens_with(model: nn.Module, num_prefix: int) -> tuple[int | None, str]:
+    """Whose row is shown where nobody says it: that of the class token, or that of all patches.
+
+    Timm's models without one say so, though they may have registers before their patches.
+    """
     said = [module.cls_token for module in model.modules() if hasattr(module, "cls_token")]
-    return not said or any(token is not None for token in said)
+    if num_prefix and (not said or any(token is not None for token in said)):
+        return 0, "the class token"
+    return None, "the mean of all patches"
 
 
 def coarse(heatmap: Tensor, most: int) -> Tensor:
@@ -242,10 +251,11 @@ def _audit(
         raise ValueError(f"{error}; the page can be had without the audit, by {out}") from error
 
 
-def _query(place: tuple[int, int] | None, seen: Look) -> int | None:
+def token_at(place: tuple[int, int] | None, grid: tuple[int, int], num_prefix: int) -> int | None:
+    """The token of the patch that --query names, None if it names none."""
     if place is None:
         return None
-    rows, columns = seen.grid
+    rows, columns = grid
     if not (0 <= place[0] < rows and 0 <= place[1] < columns):
         raise ValueError(f"--query must lie in the grid of {rows} x {columns}, got {place}")
-    return seen.num_prefix + place[0] * columns + place[1]
+    return num_prefix + place[0] * columns + place[1]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.book.intervals import wilson_interval
+from vitbook.command.attention_page import given_to_patches, opens_with
 from vitbook.command.idle import refuse_idle_data
 from vitbook.command.recipes import shape_of, statistics_of, titled_part
 from vitbook.command.runs import trained_model
@@ -136,12 +137,11 @@ def _maps(model: nn.Module, images: Tensor) -> tuple[np.ndarray | None, str]:
         prefix = find_num_prefix(model)
     except (ValueError, TypeError) as error:
         return None, f"No maps are drawn: {error}."
-    row = last[:, 0] if prefix else last.mean(dim=1)  # (n, N)
-    patches = row[:, prefix:]
+    token, who = opens_with(model, prefix)
+    patches = given_to_patches(last, token, prefix)  # (n, P)
     side = round(patches.shape[1] ** 0.5)
     if side**2 != patches.shape[1]:
         return None, "No maps are drawn: the patches are no square."
-    who = "the class token" if prefix else "the mean of all patches"
     told = f"Beside each, where {who} looks in the last layer, mean of the heads: a picture of the "
     told += "model's arithmetic, no reason for its answer (python -m vitbook attention audits one)."
     return (patches * patches.shape[1]).view(-1, side, side).numpy(), told

@@ -199,8 +199,6 @@ def _settings(
     return same_settings(run["settings"], given, out), options.root or run["root"], {}
 
 
-
-
 def _say(*lines: str) -> None:
     """Lines for the user, from one process."""
     for line in lines if processes.rank() == 0 else ():
