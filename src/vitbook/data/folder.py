@@ -219,15 +219,14 @@ def _is_picture(path: Path, odd: "_Odd") -> bool:
     try:
         read_picture(path, SMALLEST)
         return True
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         odd.add(f"left out: {_why_not(error)}", path)
         return False
 
 
-def _why_not(error: Exception) -> str:
+def _why_not(error: ValueError) -> str:
     """Why a file that was listed gives no picture."""
-    unopened = "cannot be opened" if isinstance(error, OSError) else "gone since it was listed"
-    return getattr(error, "kind", unopened)
+    return getattr(error, "kind", "gone since it was listed")
 
 
 def _hash() -> Any:
@@ -273,8 +272,8 @@ def read_files(
     for path, label, _, _ in tqdm(chosen, disable=hidden, unit="picture", desc=part, delay=2):
         try:
             picture = read_picture(path, size, channels)
-        except (ValueError, OSError) as error:
-            if not isinstance(error, (PictureError, OSError)) and path.is_file():
+        except ValueError as error:
+            if not isinstance(error, PictureError) and path.is_file():
                 raise
             odd.add(f"left out: {_why_not(error)}", path)
             continue
@@ -545,7 +544,7 @@ def _look_alike(pairs: list[tuple[Path, Path]]) -> bool:
     """
     thumbs = []
     for pair in pairs[:: max(1, len(pairs) // COMPARED)]:
-        with suppress(ValueError, OSError):  # what is no picture is told where it is read
+        with suppress(ValueError):  # what is no picture is told where it is read
             thumbs.append(torch.stack([_edges(path) for path in pair]))
     if len(thumbs) < COMPARED // 4:
         return False
