@@ -20,6 +20,7 @@ from vitbook.command.own_pictures import PARTS_FILE
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.data.folder_names import printed
 from vitbook.files import local, utf8, write_atomically
+from vitbook.layers.positions import default_options
 from vitbook.models.fitting import WRITTEN
 from vitbook.models.foreign import AS_FLOAT, grid_of
 from vitbook.models.weights import load_weights, read_weights
@@ -30,6 +31,8 @@ FORMAT = 4  # 0.1.0 wrote 3
 DAMAGE: tuple[type[Exception], ...] = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 DAMAGE += (KeyError, TypeError, AttributeError)
 SHOWN = 60  # letters of a setting in a sentence
+# What of a model its tensors do not tell.
+UNTOLD = ("num_heads", "positions", "layers", "norm_first", "position_base", "centred_positions")
 
 
 def stored_run(out: Path) -> dict:
@@ -136,14 +139,15 @@ def require_same_function(settings: dict, stored: dict) -> None:
     Raises:
         ValueError: It differs in what the tensors do not tell; the message names that.
     """
-    base = {"rotary": 100.0, "sincos_1d": 10000.0, "sincos_2d": 10000.0}
-    usual: dict[str, Any] = {"norm_first": True, "centred_positions": False}
-    usual["position_base"] = base.get(settings.get("positions", ""))
+    usual = default_options(settings["positions"]) if "positions" in settings else {}
     of_timm = settings.get("timm") or stored.get("timm")
-    names = ("timm",) if of_timm else ("num_heads", "positions", "layers", *usual)
-    kinds = [{n: x.get(n, usual.get(n)) for n in names} for x in (settings, stored)]
-    pairs = ((name, *(kind[name] for kind in kinds)) for name in names)
-    other = [f"{n} was {b}, now {a}" for n, a, b in pairs if a != b and None not in (a, b)]
+    names: tuple[str, ...] = ("timm",) if of_timm else UNTOLD
+    now, was = ({**usual, **kind} for kind in (settings, stored))
+    other = [
+        f"{name} was {was[name]}, now {now[name]}"
+        for name in names
+        if None not in (was.get(name), now.get(name)) and was[name] != now[name]
+    ]
     if stored and other:
         raise ValueError(
             f"the weights of {settings['weights']} belong to another model: {', '.join(other)}; "
