@@ -15,9 +15,8 @@ from vitbook.command.attention_page import (
     opens_with,
     token_at,
 )
-from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
-from vitbook.command.recipes import statistics_of
+from vitbook.command.recipes import class_names, pixels_of
 from vitbook.command.runs import trained_model
 from vitbook.data.folder_names import printed
 from vitbook.files import write_atomically
@@ -36,7 +35,6 @@ def attention(options: argparse.Namespace) -> None:
     if not options.run:
         raise ValueError(f"--out must end in .html with --timm and --model, got {options.out}")
     settings, root, model = trained_model(options)
-    refuse_idle_data(options, settings["data"])
     image, name = read_image(options, settings, root)
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
     save_figure(figure, Path(options.out))
@@ -69,9 +67,7 @@ def attention_figure(
     def view(weights: Tensor) -> Tensor:  # (..., N, N) -> (..., rows, columns)
         return given_to_patches(weights, token, prefix).unflatten(-1, (rows, columns))
 
-    mean, std = statistics_of(settings)
-    offset, scale = (torch.tensor(s)[:, None, None] for s in (mean, std))
-    pixels = (image.cpu() * scale + offset).clamp(0, 1)
+    pixels = pixels_of(image, settings)
     if rollout and len(maps) < layers:
         raise ValueError(
             f"--rollout must be left out: {len(maps)} of the model's {layers} layers attend, what "
@@ -83,8 +79,7 @@ def attention_figure(
     else:
         figure = show_attention(pixels, view(maps[:, 0]))
     best = int(answer.argmax())
-    name = settings["classes"][best] if settings.get("classes") else best
-    what = "rollout" if rollout else "attention"
+    name, what = class_names(settings)[best], "rollout" if rollout else "attention"
     return figure, f"answer {name} with probability {answer[best]:.2f}; {what} of {who}"
 
 

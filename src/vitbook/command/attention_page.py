@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
 from vitbook.command.beside import lending_run, statistics_told
-from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
-from vitbook.command.recipes import load_part, shape_of, statistics_of
+from vitbook.command.recipes import load_part, pixels_of, shape_of, statistics_of
 from vitbook.command.runs import device_type, stored_run, trained_model
 from vitbook.data import normalize
 from vitbook.data.folder_names import listed, printed
@@ -213,17 +212,14 @@ def _of_run(
 ) -> tuple[nn.Module, Preparation, Tensor, Tensor, str, str, list[str]]:
     """The model of a run, how its images were prepared, the image, others, names, and classes."""
     settings, root, model = trained_model(options)
-    refuse_idle_data(options, settings["data"])
     image, name = read_image(options, settings, root)
     mean, std = statistics_of(settings)
     known = Preparation(tuple(mean), tuple(std), (image.shape[1], image.shape[2]))
-    offset, scale = (torch.tensor(s)[:, None, None] for s in (known.mean, known.std))
-    pixels = (image * scale + offset).clamp(0, 1)[None]
+    pixels = pixels_of(image[None], settings)
     if options.image.isdecimal():
-        images, _ = load_part(settings, options.part, options.root or root)
+        images, _ = load_part(settings, options.part, root)
         places = [(int(options.image) + i) % len(images) for i in range(1, 7)]
-        others = images[torch.tensor(places)].to("cpu")
-        others = (others * scale + offset).clamp(0, 1)
+        others = pixels_of(images[torch.tensor(places)].to("cpu"), settings)
     else:
         others = sample_photographs(known, pixels)
     names = settings.get("classes", [])

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from vitbook.book.intervals import wilson_interval
 from vitbook.command.attention_page import given_to_patches, opens_with
-from vitbook.command.idle import refuse_idle_data
-from vitbook.command.recipes import shape_of, statistics_of, titled_part
+from vitbook.command.recipes import class_names, pixels_of, titled_part
 from vitbook.command.runs import trained_model
 from vitbook.explorer.page import document
 from vitbook.explorer.still import embedded, painted
@@ -30,12 +29,10 @@ def results(options: argparse.Namespace) -> None:
     if out.suffix != ".html":
         raise ValueError(f"--out must end in .html, got {out}")
     settings, root, model = trained_model(options)
-    refuse_idle_data(options, settings["data"])
-    root = options.root or root
     (images, labels), titles, notes = titled_part(settings, options.part, root)
     if notes:
         print(*notes, sep="\n")
-    names = settings.get("classes") or [str(i) for i in range(shape_of(settings)["num_classes"])]
+    names = class_names(settings)
     device = next(model.parameters()).device
     places = torch.arange(len(labels)).split(100)
     parts = [model(images[some].to(device)).softmax(dim=-1).cpu() for some in places]
@@ -104,14 +101,13 @@ def _mistakes(
     from PIL import Image
 
     maps, told = _maps(model, images)
-    offset, scale = (torch.tensor(s)[:, None, None] for s in statistics_of(settings))
+    pixels = pixels_of(images, settings).expand(-1, 3, -1, -1)  # (n, 3, S, S)
+    photos = (pixels.permute(0, 2, 3, 1) * 255).round().byte().numpy()
     items = []
     for i, at in enumerate(worst.tolist()):
-        pixels = (images[i] * scale + offset).clamp(0, 1).expand(3, -1, -1)  # (3, S, S)
-        photo = (pixels.permute(1, 2, 0) * 255).round().byte().numpy()
         shown = np.ones((1, 1)) if maps is None else maps[i]
-        own = painted(photo, shown, 224)
-        whole = Image.fromarray(photo).resize(own.size, Image.Resampling.NEAREST)
+        own = painted(photos[i], shown, 224)
+        whole = Image.fromarray(photos[i]).resize(own.size, Image.Resampling.NEAREST)
         answer = int(probabilities[at].argmax())
         truth, p, q = int(labels[at]), probabilities[at, answer], probabilities[at, labels[at]]
         said = f"Answer {names[answer]} ({_percent(p)}), truth {names[truth]} ({_percent(q)})"

@@ -16,6 +16,7 @@ from torch import nn
 import vitbook
 from vitbook.command.architectures import arguments_of
 from vitbook.command.beside import CHECKPOINT_FILE, heads_lent, lending_run
+from vitbook.command.idle import refuse_idle_data
 from vitbook.command.own_pictures import PARTS_FILE
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.data.folder_names import printed
@@ -183,10 +184,17 @@ def same_settings(stored: dict, given: dict, out: Path) -> dict:
     return stored
 
 
+def run_of(options: argparse.Namespace) -> tuple[dict, str | None]:
+    """Settings of the run that was named, and the folder of the data, which may be said anew."""
+    run = stored_run(Path(options.run))
+    refuse_idle_data(options, run["settings"]["data"])
+    return run["settings"], getattr(options, "root", None) or run["root"]
+
+
 def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Module]:
     """Settings, folder of the data and model, ready to be used, of the run that was named."""
-    run = stored_run(Path(options.run))
-    model = build_model(run["settings"])
+    settings, root = run_of(options)
+    model = build_model(settings)
     checkpoint = Path(options.run) / CHECKPOINT_FILE
     if not checkpoint.is_file():
         raise FileNotFoundError(
@@ -201,7 +209,7 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
     for note in notes:
         print(printed(f"vitbook: {note}"), file=sys.stderr)
     model.to(device_type(options.device)).eval()
-    return run["settings"], run["root"], model
+    return settings, root, model
 
 
 def _left(metadata: dict[str, str]) -> list[str]:
