@@ -21,6 +21,7 @@ from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.inspection.audit import Audit, Heatmap, audit
 
 AUDITED = 14  # rows and columns of patches at most: each costs two runs of the model
+OTHERS = 6  # images of a run beside the one that is audited
 
 UNTESTED = (
     "Not tested: pooling behind the last layer, what scales or adds values behind a map, and how "
@@ -216,11 +217,13 @@ def _of_run(
     mean, std = statistics_of(settings)
     known = Preparation(tuple(mean), tuple(std), (image.shape[1], image.shape[2]))
     pixels = pixels_of(image[None], settings)
+    others = torch.empty(0)
     if options.image.isdecimal():
         images, _ = load_part(settings, options.part, root)
-        places = [(int(options.image) + i) % len(images) for i in range(1, 7)]
-        others = pixels_of(images[torch.tensor(places)].to("cpu"), settings)
-    else:
+        n, first = len(images), int(options.image) + 1
+        places = torch.arange(first, first + min(OTHERS, n - 1)) % n  # a small part has fewer
+        others = pixels_of(images[places].to("cpu"), settings)
+    if not len(others):
         others = sample_photographs(known, pixels)
     names = settings.get("classes", [])
     return model, known, pixels, others, name, "trained weights", names
