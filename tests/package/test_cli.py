@@ -16,6 +16,7 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from tests.package.painting import GREEN, RED, fill
 from vitbook.command.architectures import ARCHITECTURES
 from vitbook.command.cli import main
 from vitbook.command.recipes import (
@@ -557,12 +558,8 @@ def test_a_closed_stream_stops_no_training(closed, tmp_path, monkeypatch):
 @pytest.mark.parametrize("words", ["--root {loop} --out {tmp}/a", "--root {tmp} --out {loop}"])
 def test_a_link_to_itself_is_told(words, tmp_path, capsys):
     (tmp_path / "loop").symlink_to("loop")
-    for name in ("cat", "horse"):
-        (tmp_path / "in" / name).mkdir(parents=True)
-        for seed in range(4):
-            Image.new("RGB", (16, 16), (9, seed, len(name))).save(
-                tmp_path / "in" / name / f"{seed}.png"
-            )
+    fill(tmp_path / "in" / "green", GREEN, range(4))
+    fill(tmp_path / "in" / "red", RED, range(4))
     filled = words.format(loop=tmp_path / "loop", tmp=tmp_path / "in")
     assert run("train", "--data", "folder", *filled.split()) == 2
     assert f"{tmp_path / 'loop'}" in capsys.readouterr().err
