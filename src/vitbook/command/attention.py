@@ -15,6 +15,7 @@ from vitbook.command.attention_page import (
     opens_with,
     token_at,
 )
+from vitbook.command.idle import PAGES
 from vitbook.command.images import read_image
 from vitbook.command.recipes import class_names, pixels_of
 from vitbook.command.runs import trained_model
@@ -25,7 +26,6 @@ from vitbook.inspection.patches import require_patches
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
 FORMATS = (".png", ".pdf", ".svg")
-PAGES = (".html", ".htm")
 
 
 def attention(options: argparse.Namespace) -> None:

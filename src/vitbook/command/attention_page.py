@@ -37,7 +37,9 @@ def attention_page(options: argparse.Namespace) -> None:
     else:
         (model, weights), names = any_model(options), []
         says = model if options.timm else nn.Identity()  # of one's own model nothing is known
-        known = preparation(says, **(_of_weights(options.weights) | _said(options)))
+        said = {name: getattr(options, name) for name in ("mean", "std", "size")}
+        said = {name: value for name, value in said.items() if value is not None}
+        known = preparation(says, **(_of_weights(options.weights) | said))
         pixels, remarks = read_photograph(options.image, known.size, len(known.mean))
         name = options.image
         others = sample_photographs(known, pixels)
@@ -119,12 +121,6 @@ def _require_runs(model: nn.Module, known: Preparation) -> None:
 def _done(remarks: tuple[str, ...]) -> list[str]:
     """What was done to the picture before the model saw it."""
     return [f"The picture: {'; '.join(remarks)}."] if remarks else []
-
-
-def _said(options: argparse.Namespace) -> dict:
-    """What was said of how the model's images were prepared."""
-    given = {name: getattr(options, name) for name in ("mean", "std", "size")}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _of_weights(weights: str | None) -> dict:

@@ -12,6 +12,7 @@ IMAGES = {"image_size", "in_channels", "num_classes"}  # what the pictures say o
 OF_OUR_MODELS = {"architecture", "model"}.union(*map(arguments_of, ARCHITECTURES)) - IMAGES
 OF_OTHERS = ("weights", "random", "mean", "std", "size")
 OF_PAGES = ("num_prefix", "layers", "target", "no_audit")
+PAGES = (".html", ".htm")
 
 
 def refuse_idle(options: argparse.Namespace) -> None:
@@ -44,7 +45,7 @@ def _refuse_of_attention(options: argparse.Namespace) -> None:
         _refuse(options, ("invert",), "it counts for a picture file shown to a run")
     if options.run:
         _refuse(options, OF_OTHERS, "a run knows its own; with --timm and --model they count")
-        if Path(options.out).suffix.lower() not in (".html", ".htm"):
+        if Path(options.out).suffix.lower() not in PAGES:
             _refuse(options, OF_PAGES, "they count for an .html file")
     if options.no_audit:
         _refuse(options, ("target",), "it says of which class the audit speaks")

@@ -55,17 +55,11 @@ def results(options: argparse.Namespace) -> None:
 
 
 def _accuracy(counts: Tensor, names: list[str]) -> str:
-    rows = []
-    for i, name in enumerate([*names, "all"]):
-        n = int(counts.sum() if i == len(names) else counts[i].sum())
-        right = int(counts.trace() if i == len(names) else counts[i, i])
-        share, low, high = wilson_interval(right, n) if n else (0.0, 0.0, 1.0)
-        cells = (
-            f"{right} of {n}",
-            f"{100 * share:.1f} %",
-            f"{100 * low:.0f} to {100 * high:.0f} %",
-        )
-        rows.append([name, *cells])
+    rows, right, of = [], counts.diag().tolist(), counts.sum(dim=1).tolist()
+    for name, k, n in zip([*names, "all"], [*right, sum(right)], [*of, sum(of)], strict=True):
+        share, low, high = wilson_interval(k, n) if n else (0.0, 0.0, 1.0)
+        interval = f"{100 * low:.0f} to {100 * high:.0f} %"
+        rows.append([name, f"{k} of {n}", f"{100 * share:.1f} %", interval])
     header = ["class", "right", "share", "95 % interval (images)"]
     return f"<h2>Accuracy</h2>{_table('Right answers by class.', header, rows)}"
 

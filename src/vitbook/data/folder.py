@@ -6,10 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -179,11 +179,11 @@ def list_folder(
                         odd.add("left out: larger than 2 GB", path)
                         continue
                     with open(path, "rb") as file:
-                        key = hashlib.file_digest(file, _hash).hexdigest()
-                    files.append(PictureFile(path, label, part, key))
+                        key = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16))
                 except OSError:
                     odd.add("left out: cannot be opened", path)
                     continue
+                files.append(PictureFile(path, label, part, key.hexdigest()))
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
                     inner[path.parent] += 1
@@ -227,10 +227,6 @@ def _is_picture(path: Path, odd: "_Odd") -> bool:
 def _why_not(error: ValueError) -> str:
     """Why a file that was listed gives no picture."""
     return getattr(error, "kind", "gone since it was listed")
-
-
-def _hash() -> Any:
-    return hashlib.blake2b(digest_size=16)
 
 
 def _doubt(below: Mapping[str, Mapping[str, Path]]) -> str:
