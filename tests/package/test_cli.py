@@ -731,6 +731,7 @@ def test_a_model_is_drawn_from_its_seed_alone():
 
 EMPTY = ("train --out", "train --out x --root", "train --out x --weights", "train --out x --timm")
 EMPTY += ("evaluate", "results x --out", "attention 1 --out x --run", "compare")
+EMPTY += ("attention 1 --run x --out x.html --layers",)
 
 
 @pytest.mark.parametrize("words", EMPTY)
