@@ -678,6 +678,15 @@ def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, m
     assert f"{photos}/run would be taken" in said
 
 
+def test_a_run_whose_classes_are_called_like_parts_knows_them(tmp_path, capsys):
+    root, out = tmp_path / "in", tmp_path / "run"
+    fill(root / "train" / "a", GREEN, range(8))
+    fill(root / "test" / "b", RED, range(8, 16))
+    assert run(*trains(root, "--folders-are-classes", "--out", out)) == 0
+    assert settings_in(out)["classes"] == ["test", "train"]
+    assert re.search("[0-4] of 4 right", output(capsys, "evaluate", out))
+
+
 def test_damaged_files_never_stand_for_the_test_of_a_small_class(tmp_path, capsys):
     fill(tmp_path / "in" / "green", GREEN, range(6))
     fill(tmp_path / "in" / "red", RED, range(6))
@@ -876,8 +885,8 @@ def test_a_run_json_that_is_not_what_was_written_is_called_damaged(trained, tmp_
     kept = path.read_bytes()
     spoiled = [b"[" * 100_000, b"\xff" + kept, kept.replace(b'"mean"', b'"meat"')]
     spoiled += [
-        kept.replace(b'"classes"', b'"glasses"'),
-        kept.replace(b'"root": "', b'"root": 1, "'),
+        kept.replace(b'"classes": [', b'"classes": 1, "were": ['),
+        kept.replace(b'"root": "', b'"root": 1, "was": "'),
     ]
     for data in spoiled:
         path.write_bytes(data)
