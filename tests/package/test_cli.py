@@ -594,7 +594,6 @@ PARSED = [
     ("train --out x --mlp-ratio 1e30", "--mlp-ratio: must be at most 10,000, got 1e30"),
     ("train --out x --embed-dim x", "--embed-dim: must be a whole number, got 'x'"),
     ("attention x --timm x --out x --size 100000", "--size: must be at most 10,000, got 100000"),
-    ("train --out x --checkpoint-every 0", "whole number of at least 1, got '0'"),
     ("train --out x --clip-norm 1,0", "must be a number or \"none\", got '1,0'"),
     ("train --out x --layers mixer*0", "must be words of attention, mixer, conv, uniform, none, s"),
     ("attention 3 --run x --out y.png --query 3", "must be ROW,COLUMN such as 2,3, got '3'"),

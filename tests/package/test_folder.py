@@ -151,9 +151,6 @@ def test_what_is_no_folder_of_classes_is_refused(tmp_path):
         load_folder(folder(tmp_path / "good"), size=16, channels=4)
     with pytest.raises(ValueError, match="part must be"):
         read(tmp_path / "good", "dev")
-    (tmp_path / "x.png").write_bytes(b"no")
-    with pytest.raises(PictureError, match="cannot be read"):
-        read_picture(tmp_path / "x.png", 16)
 
 
 # --- which folders are classes, which are parts
