@@ -8,9 +8,11 @@ from timm.layers import resample_abs_pos_embed
 from torch.testing import assert_close
 
 from vitbook.layers.positions import (
+    POSITIONS,
     FixedPositions,
     LearnedPositions,
     RotaryPositions,
+    default_options,
     resample_positions,
     rotate_pairs,
     sincos_1d,
@@ -19,6 +21,13 @@ from vitbook.layers.positions import (
 
 ROWS, COLS, DIM, B, H = 3, 5, 8, 2, 4
 N = ROWS * COLS
+
+
+def test_what_an_option_is_where_nobody_gives_it_is_read_off_the_positions():
+    sincos = {"position_base": 10000.0, "centred_positions": False}
+    defaults = {"rotary": {"position_base": 100.0}, "none": {}, "learned": {"position_std": 0.02}}
+    defaults |= {"sincos_1d": sincos, "sincos_2d": sincos}
+    assert {name: default_options(name) for name in POSITIONS} == defaults
 
 
 # fixed tables

@@ -9,10 +9,15 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from vitbook.command.attention_page import attention_page
-from vitbook.command.idle import refuse_idle_data
+from vitbook.command.attention_page import (
+    attention_page,
+    given_to_patches,
+    opens_with,
+    token_at,
+)
+from vitbook.command.idle import PAGES
 from vitbook.command.images import read_image
-from vitbook.command.recipes import statistics_of
+from vitbook.command.recipes import class_names, pixels_of
 from vitbook.command.runs import trained_model
 from vitbook.data.folder_names import printed
 from vitbook.files import write_atomically
@@ -21,7 +26,6 @@ from vitbook.inspection.patches import require_patches
 from vitbook.plotting import figure_png, show_attention, show_rollout
 
 FORMATS = (".png", ".pdf", ".svg")
-PAGES = (".html", ".htm")
 
 
 def attention(options: argparse.Namespace) -> None:
@@ -31,7 +35,6 @@ def attention(options: argparse.Namespace) -> None:
     if not options.run:
         raise ValueError(f"--out must end in .html with --timm and --model, got {options.out}")
     settings, root, model = trained_model(options)
-    refuse_idle_data(options, settings["data"])
     image, name = read_image(options, settings, root)
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
     save_figure(figure, Path(options.out))
@@ -57,21 +60,14 @@ def attention_figure(
         parts: Any = model  # of every architecture
         (rows, columns), prefix = parts.patch_embed.grid, parts.num_prefix
         layers = len(parts.encoder.blocks)
-    if query is not None and not (0 <= query[0] < rows and 0 <= query[1] < columns):
-        raise ValueError(f"--query must lie in the grid of {rows} x {columns}, got {query}")
-    token: int | None
+    token, who = opens_with(model, prefix)
     if query is not None:
-        token, who = prefix + query[0] * columns + query[1], f"the patch at {query[0]},{query[1]}"
-    else:
-        token, who = (0, "the class token") if prefix else (None, "the mean of all patches")
+        token, who = token_at(query, (rows, columns), prefix), f"the patch at {query[0]},{query[1]}"
 
     def view(weights: Tensor) -> Tensor:  # (..., N, N) -> (..., rows, columns)
-        row = weights.mean(dim=-2) if token is None else weights[..., token, :]
-        return row[..., prefix:].unflatten(-1, (rows, columns))
+        return given_to_patches(weights, token, prefix).unflatten(-1, (rows, columns))
 
-    mean, std = statistics_of(settings)
-    offset, scale = (torch.tensor(s)[:, None, None] for s in (mean, std))
-    pixels = (image.cpu() * scale + offset).clamp(0, 1)
+    pixels = pixels_of(image, settings)
     if rollout and len(maps) < layers:
         raise ValueError(
             f"--rollout must be left out: {len(maps)} of the model's {layers} layers attend, what "
@@ -83,8 +79,7 @@ def attention_figure(
     else:
         figure = show_attention(pixels, view(maps[:, 0]))
     best = int(answer.argmax())
-    name = settings["classes"][best] if settings.get("classes") else best
-    what = "rollout" if rollout else "attention"
+    name, what = class_names(settings)[best], "rollout" if rollout else "attention"
     return figure, f"answer {name} with probability {answer[best]:.2f}; {what} of {who}"
 
 

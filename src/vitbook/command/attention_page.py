@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
 from vitbook.command.beside import statistics_told
-from vitbook.command.idle import refuse_idle_data
 from vitbook.command.images import read_image
-from vitbook.command.recipes import load_part, shape_of, statistics_of
+from vitbook.command.recipes import load_part, pixels_of, shape_of, statistics_of
 from vitbook.command.runs import device_type, learned_with, trained_model
 from vitbook.data import normalize
 from vitbook.data.folder_names import listed, printed
@@ -22,6 +21,7 @@ from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.inspection.audit import Audit, Heatmap, audit
 
 AUDITED = 14  # rows and columns of patches at most: each costs two runs of the model
+OTHERS = 6  # images of a run beside the one that is audited
 
 UNTESTED = (
     "Not tested: pooling behind the last layer, what scales or adds values behind a map, and how "
@@ -37,7 +37,9 @@ def attention_page(options: argparse.Namespace) -> None:
     else:
         (model, weights), names = any_model(options), []
         says = model if options.timm else nn.Identity()  # of one's own model nothing is known
-        known = preparation(says, **(_of_weights(options.weights) | _said(options)))
+        said = {name: getattr(options, name) for name in ("mean", "std", "size")}
+        said = {name: value for name, value in said.items() if value is not None}
+        known = preparation(says, **(_of_weights(options.weights) | said))
         pixels, remarks = read_photograph(options.image, known.size, len(known.mean))
         name = options.image
         others = sample_photographs(known, pixels)
@@ -71,12 +73,11 @@ def attention_page(options: argparse.Namespace) -> None:
             "one number for --mean and --std makes the picture grey; a model of colours needs "
             f"three, such as 0.5,0.5,0.5 (it said: {error})"
         ) from error
-    query = _query(options.query, seen)
-    registers = seen.num_prefix and not has_class_token(model)
-    asks = 0 if query is None and seen.num_prefix and not registers else query
-    what, heatmap = opening(seen, asks, options.rollout, layers)
+    query = token_at(options.query, seen.grid, seen.num_prefix)
+    token, _ = opens_with(model, seen.num_prefix)
+    what, heatmap = opening(seen, token if query is None else query, options.rollout, layers)
     (rows, columns), middle = seen.grid, None
-    if registers:
+    if seen.num_prefix and token is None:
         seen.notes.append("What is called class token is a register: this model has no such token.")
         middle = seen.num_prefix + rows // 2 * columns + columns // 2
     found = None if options.no_audit else _audit(model, seen, known, others, heatmap, options)
@@ -122,12 +123,6 @@ def _done(remarks: tuple[str, ...]) -> list[str]:
     return [f"The picture: {'; '.join(remarks)}."] if remarks else []
 
 
-def _said(options: argparse.Namespace) -> dict:
-    """What was said of how the model's images were prepared."""
-    given = {name: getattr(options, name) for name in ("mean", "std", "size")}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def _of_weights(weights: str | None) -> dict:
     """How the images of the weights were prepared, where their run or a file beside tells it."""
     if weights is None or not (settings := learned_with(Path(weights))):
@@ -160,18 +155,28 @@ def opening(
     def heatmap(model: nn.Module, image: Tensor) -> Tensor:
         maps = attention_maps(model, image, layers, verify=False)  # (L, 1, h, N, N)
         weights = attention_rollout(maps)[0] if rollout else maps[-1, 0].mean(dim=0)  # (N, N)
-        row = weights.mean(dim=0) if token is None else weights[token]
-        found = row[prefix:].unflatten(0, (rows, columns))
+        found = given_to_patches(weights, token, prefix).unflatten(0, (rows, columns))
         return coarse(found, AUDITED)
 
     where = "rollout" if rollout else f"layer {len(seen.maps)}, mean of heads"
     return f"{who}, {where}", heatmap
 
 
-def has_class_token(model: nn.Module) -> bool:
-    """Timm's models without one say so, though they may have registers before their patches."""
+def given_to_patches(weights: Tensor, token: int | None, num_prefix: int) -> Tensor:
+    """What a token gives to the patches, or all patches on average: (..., N, N) -> (..., P)."""
+    row = weights[..., num_prefix:, :].mean(dim=-2) if token is None else weights[..., token, :]
+    return row[..., num_prefix:]
+
+
+def opens_with(model: nn.Module, num_prefix: int) -> tuple[int | None, str]:
+    """Whose row is shown where nobody says it: that of the class token, or that of all patches.
+
+    Timm's models without one say so, though they may have registers before their patches.
+    """
     said = [module.cls_token for module in model.modules() if hasattr(module, "cls_token")]
-    return not said or any(token is not None for token in said)
+    if num_prefix and (not said or any(token is not None for token in said)):
+        return 0, "the class token"
+    return None, "the mean of all patches"
 
 
 def coarse(heatmap: Tensor, most: int) -> Tensor:
@@ -203,18 +208,17 @@ def _of_run(
 ) -> tuple[nn.Module, Preparation, Tensor, Tensor, str, str, list[str]]:
     """The model of a run, how its images were prepared, the image, others, names, and classes."""
     settings, root, model = trained_model(options)
-    refuse_idle_data(options, settings["data"])
     image, name = read_image(options, settings, root)
     mean, std = statistics_of(settings)
     known = Preparation(tuple(mean), tuple(std), (image.shape[1], image.shape[2]))
-    offset, scale = (torch.tensor(s)[:, None, None] for s in (known.mean, known.std))
-    pixels = (image * scale + offset).clamp(0, 1)[None]
+    pixels = pixels_of(image[None], settings)
+    others = torch.empty(0)
     if options.image.isdecimal():
-        images, _ = load_part(settings, options.part, options.root or root)
-        places = [(int(options.image) + i) % len(images) for i in range(1, 7)]
-        others = images[torch.tensor(places)].to("cpu")
-        others = (others * scale + offset).clamp(0, 1)
-    else:
+        images, _ = load_part(settings, options.part, root)
+        n, first = len(images), int(options.image) + 1
+        places = torch.arange(first, first + min(OTHERS, n - 1)) % n  # a small part has fewer
+        others = pixels_of(images[places].to("cpu"), settings)
+    if not len(others):
         others = sample_photographs(known, pixels)
     names = settings.get("classes", [])
     return model, known, pixels, others, name, "trained weights", names
@@ -241,10 +245,11 @@ def _audit(
         raise ValueError(f"{error}; the page can be had without the audit, by {out}") from error
 
 
-def _query(place: tuple[int, int] | None, seen: Look) -> int | None:
+def token_at(place: tuple[int, int] | None, grid: tuple[int, int], num_prefix: int) -> int | None:
+    """The token of the patch that --query names, None if it names none."""
     if place is None:
         return None
-    rows, columns = seen.grid
+    rows, columns = grid
     if not (0 <= place[0] < rows and 0 <= place[1] < columns):
         raise ValueError(f"--query must lie in the grid of {rows} x {columns}, got {place}")
-    return seen.num_prefix + place[0] * columns + place[1]
+    return num_prefix + place[0] * columns + place[1]

@@ -4,7 +4,6 @@ import argparse
 
 from vitbook import training
 from vitbook.book.intervals import wilson_interval
-from vitbook.command.idle import refuse_idle_data
 from vitbook.command.recipes import titled_part
 from vitbook.command.runs import trained_model
 
@@ -12,8 +11,7 @@ from vitbook.command.runs import trained_model
 def evaluate(options: argparse.Namespace) -> None:
     """Print loss and accuracy of a run's model on one part of its data."""
     settings, root, model = trained_model(options)
-    refuse_idle_data(options, settings["data"])
-    (images, labels), _, notes = titled_part(settings, options.part, options.root or root)
+    (images, labels), _, notes = titled_part(settings, options.part, root)
     if notes:
         print(*notes, sep="\n")
     loss, accuracy, n = training.evaluate(model, images, labels)

@@ -1,25 +1,21 @@
 """``python -m vitbook examine``: what is wrong with a training, before or after it."""
 
 import argparse
-from pathlib import Path
 
 import torch
 
 from vitbook import training
 from vitbook.command.any_model import any_model
-from vitbook.command.idle import refuse_idle_data
 from vitbook.command.recipes import build_model, load_part
-from vitbook.command.runs import device_type, stored_run
+from vitbook.command.runs import device_type, run_of
 
 
 def examine(options: argparse.Namespace) -> None:
     """Put the model of a run, as it began, or one's own and the run's images to short trials."""
-    run = stored_run(Path(options.run))
-    settings = run["settings"]
-    refuse_idle_data(options, settings["data"])
+    settings, root = run_of(options)
     model = any_model(options)[0] if options.model else build_model(settings)
     model.to(device_type(options.device))
-    images, labels = load_part(settings, settings["learn_from"], options.root or run["root"])
+    images, labels = load_part(settings, settings["learn_from"], root)
     some = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     found = training.examine(
         model,

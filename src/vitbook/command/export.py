@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from vitbook.command.recipes import shape_of, statistics_of
+from vitbook.command.recipes import class_names, shape_of, statistics_of
 from vitbook.command.runs import trained_model
 from vitbook.data.folder_names import printed
 from vitbook.files import write_atomically
@@ -44,7 +44,7 @@ def export(options: argparse.Namespace) -> None:
     settings, _, model = trained_model(options)
     whole, shape = FromPixels(model.cpu(), settings).eval(), shape_of(settings)
     S, C = shape["image_size"], shape["in_channels"]
-    names = settings.get("classes") or [str(i) for i in range(shape["num_classes"])]
+    names = class_names(settings)
     generator = torch.Generator().manual_seed(0)
     example = torch.rand(2, C, S, S, generator=generator)
     batch = torch.export.Dim("batch")

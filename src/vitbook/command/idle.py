@@ -12,6 +12,7 @@ IMAGES = {"image_size", "in_channels", "num_classes"}  # what the pictures say o
 OF_OUR_MODELS = {"architecture", "model"}.union(*map(arguments_of, ARCHITECTURES)) - IMAGES
 OF_OTHERS = ("weights", "random", "mean", "std", "size")
 OF_PAGES = ("num_prefix", "layers", "target", "no_audit")
+PAGES = (".html", ".htm")
 
 
 def refuse_idle(options: argparse.Namespace) -> None:
@@ -44,7 +45,7 @@ def _refuse_of_attention(options: argparse.Namespace) -> None:
         _refuse(options, ("invert",), "it counts for a picture file shown to a run")
     if options.run:
         _refuse(options, OF_OTHERS, "a run knows its own; with --timm and --model they count")
-        if Path(options.out).suffix.lower() not in (".html", ".htm"):
+        if Path(options.out).suffix.lower() not in PAGES:
             _refuse(options, OF_PAGES, "they count for an .html file")
     if options.no_audit:
         _refuse(options, ("target",), "it says of which class the audit speaks")
@@ -71,7 +72,8 @@ def refuse_idle_of_timm(given: dict) -> None:
 
 
 def _refuse(options: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
-    if said := [_option(name) for name in names if getattr(options, name, None)]:
+    given = {name: getattr(options, name, None) for name in names}
+    if said := [_option(name) for name, x in given.items() if x is not None and x is not False]:
         raise ValueError(f"{', '.join(said)} must be left out: {why}")
 
 

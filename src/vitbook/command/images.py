@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from vitbook.command.recipes import load_part, shape_of, statistics_of
+from vitbook.command.recipes import class_names, load_part, shape_of, statistics_of
 from vitbook.data import normalize, pictures
 
 
@@ -13,14 +13,13 @@ def read_image(options: argparse.Namespace, settings: dict, root: str | None) ->
     """The image that was asked for as the model takes it (C, H, W), and what to call it."""
     if options.image.isdecimal():
         number = int(options.image)
-        images, labels = load_part(settings, options.part, options.root or root)
+        images, labels = load_part(settings, options.part, root)
         if number >= len(images):
             raise ValueError(
                 f"IMAGE must be below {len(images)}, the number of {options.part} images, "
                 f"got {number}"
             )
-        label = int(labels[number])
-        name = settings["classes"][label] if settings.get("classes") else label
+        name = class_names(settings)[labels[number]]
         image = images[number : number + 1].to("cpu")[0]
         return image, f"{options.part} image {number}, label {name}"
     image, remarks = read_picture(Path(options.image), settings, invert=options.invert)

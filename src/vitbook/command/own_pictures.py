@@ -247,7 +247,7 @@ def _counted(classes: tuple[str, ...], learned: Tensor, tested: Tensor) -> str:
     each += [f"and {len(named) - LISTED} more"] if len(named) > LISTED else []
     text = f"{len(named)} classes (pictures to learn from + to test): {', '.join(each)}"
     if max(counts) >= UNEVEN * min(counts):
-        share = max(tests) / sum(tests)
+        share = tests[counts.index(max(counts))] / sum(tests)
         text += (
             f". They are uneven, {max(counts)} to {min(counts)}: who always answers the "
             f"largest is right {100 * share:.0f} % of the time, so look at the accuracy by class "

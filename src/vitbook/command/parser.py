@@ -145,7 +145,7 @@ def _layers(text: str) -> list[str]:
 
 
 def _patterns(text: str) -> str | list[str]:
-    return text.split(",") if "," in text else text
+    return text.split(",") if "," in text else _text(text)
 
 
 def _add_common(
@@ -171,132 +171,110 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "recipe. The test images are looked at after each epoch but choose nothing; choose "
         "settings with --learn-from train, which keeps validation images apart."
     )
-    unset = argparse.SUPPRESS  # so that a resumed run can tell what was said from what was not
+    # so that a resumed run can tell what was said from what was not; where and how may change
+    parser.argument_default = argparse.SUPPRESS
+    parser.set_defaults(root=None, download=False, mirror=None, folders_are_classes=False)
+    parser.set_defaults(resume=False, checkpoint_every=None, evaluate_every=None, micro_batch=None)
+    parser.set_defaults(traceback=False)
     data = parser.add_argument_group("data")
-    data.add_argument("--data", choices=tuple(RECIPES), default=unset, help="default: digits")
+    data.add_argument("--data", choices=tuple(RECIPES), help="default: digits")
     data.add_argument("--download", action="store_true", help="fetch what --root lacks")
     data.add_argument("--mirror", metavar="URL", help="fetch the archives from there")
-    data.add_argument(
-        "--learn-from", choices=("trainval", "train"), default=unset, help="default: trainval"
-    )
-    data.add_argument(
-        "--shift", type=_layer_size, metavar="PIXELS", default=unset, help="random shifts"
-    )
-    data.add_argument("--flip", action=argparse.BooleanOptionalAction, default=unset)
+    data.add_argument("--learn-from", choices=("trainval", "train"), help="default: trainval")
+    data.add_argument("--shift", type=_layer_size, metavar="PIXELS", help="random shifts")
+    data.add_argument("--flip", action=argparse.BooleanOptionalAction)
     _add_common(data, "folder of the downloaded data sets, or of one's own pictures")
 
     own = parser.add_argument_group("one's own pictures (--data folder --root DIR)")
-    own.add_argument("--image-size", type=_size, metavar="PIXELS", default=unset, help="64")
+    own.add_argument("--image-size", type=_size, metavar="PIXELS", help="64")
     own.add_argument(
         "--folders-are-classes",
         action="store_true",
         help='take classes called "train", "test", "images" or "masks" for what they say',
     )
     own.add_argument(
-        "--weights",
-        metavar="FILE",
-        default=unset,
-        help="to start from; of a RUN, whose model is then built",
+        "--weights", metavar="FILE", help="to start from; of a RUN, whose model is then built"
     )
-    own.add_argument("--timm", metavar="NAME", default=unset, help="a model of timm to start from")
+    own.add_argument("--timm", metavar="NAME", help="a model of timm to start from")
     own.add_argument(
         "--head-epochs",
         type=_whole,
         metavar="N",
-        default=unset,
         help="epochs in which the head alone is trained, before the others (3 with a start)",
     )
 
     model = parser.add_argument_group("model")
+    model.add_argument("--architecture", choices=tuple(ARCHITECTURES), help="default: vit")
     model.add_argument(
-        "--architecture", choices=tuple(ARCHITECTURES), default=unset, help="default: vit"
-    )
-    model.add_argument(
-        "--model", choices=tuple(MODELS), default=unset, help="sizes, to be changed by what follows"
+        "--model", choices=tuple(MODELS), help="sizes, to be changed by what follows"
     )
     for name in ("--patch-size", "--embed-dim", "--depth", "--num-heads"):
-        model.add_argument(name, type=_layer_size, metavar="N", default=unset)
-    model.add_argument("--mlp-ratio", type=_ratio, metavar="R", default=unset)
+        model.add_argument(name, type=_layer_size, metavar="N")
+    model.add_argument("--mlp-ratio", type=_ratio, metavar="R")
     model.add_argument(
         "--layers",
         type=_layers,
         metavar="WORDS",
-        default=unset,
         help=f'of a hybrid, such as "mixer*3,attention"; of {", ".join(LAYERS)}',
     )
-    model.add_argument("--stem", choices=tuple(STEMS), default=unset, help="of a hybrid")
+    model.add_argument("--stem", choices=tuple(STEMS), help="of a hybrid")
     model.add_argument(
-        "--token-dim",
-        type=_layer_size,
-        metavar="N",
-        default=unset,
-        help="of a Mixer (default: D / 2)",
+        "--token-dim", type=_layer_size, metavar="N", help="of a Mixer (default: D / 2)"
     )
     model.add_argument(
-        "--kernel-size",
-        type=_layer_size,
-        metavar="N",
-        default=unset,
-        help="of a ConvMixer (default: 5)",
+        "--kernel-size", type=_layer_size, metavar="N", help="of a ConvMixer (default: 5)"
     )
-    model.add_argument("--pool", choices=POOLS, default=unset)
-    model.add_argument("--positions", choices=POSITIONS, default=unset)
+    model.add_argument("--pool", choices=POOLS)
+    model.add_argument("--positions", choices=POSITIONS)
     model.add_argument(
         "--position-base",
         type=float,
         metavar="B",
-        default=unset,
         help="of sin-cos or rotary angles (default: the published 10000 and 100)",
     )
     model.add_argument(
         "--centred-positions",
         action=argparse.BooleanOptionalAction,
-        default=unset,
         help="take the mean row off a sin-cos table (default: no)",
     )
     model.add_argument(
         "--position-std",
         type=float,
         metavar="S",
-        default=unset,
         help="of a learned table at the start (default: 0.5; published: 0.02)",
     )
-    model.add_argument(
-        "--post-norm", action="store_const", const=False, dest="norm_first", default=unset
-    )
-    model.add_argument("--dropout", type=float, metavar="P", default=unset)
+    model.add_argument("--post-norm", action="store_const", const=False, dest="norm_first")
+    model.add_argument("--dropout", type=float, metavar="P")
     model.add_argument(
         "--drop-path",
         type=float,
         metavar="P",
-        default=unset,
         help="stochastic-depth rate of the last block, per sample, while training (default: 0)",
     )
 
     recipe = parser.add_argument_group("recipe")
     length = recipe.add_mutually_exclusive_group()
-    length.add_argument("--epochs", type=_count, metavar="N", default=unset)
-    length.add_argument("--steps", type=_count, metavar="N", default=unset)
+    length.add_argument("--epochs", type=_count, metavar="N")
+    length.add_argument("--steps", type=_count, metavar="N")
     recipe.add_argument(
-        "--batch-size", type=_whole, metavar="N", default=unset, help="over all processes together"
+        "--batch-size", type=_whole, metavar="N", help="over all processes together"
     )
     recipe.add_argument(
         "--micro-batch", type=_count, metavar="N", help="images at once, where memory is little"
     )
-    recipe.add_argument("--learning-rate", type=float, metavar="R", default=unset, help="the peak")
-    recipe.add_argument("--weight-decay", type=float, metavar="R", default=unset)
-    recipe.add_argument("--warmup-steps", type=_whole, metavar="N", default=unset)
-    recipe.add_argument("--label-smoothing", type=float, metavar="P", default=unset)
+    recipe.add_argument("--learning-rate", type=float, metavar="R", help="the peak")
+    recipe.add_argument("--weight-decay", type=float, metavar="R")
+    recipe.add_argument("--warmup-steps", type=_whole, metavar="N")
+    recipe.add_argument("--label-smoothing", type=float, metavar="P")
     recipe.add_argument(
         "--class-weights",
         action=argparse.BooleanOptionalAction,
-        default=unset,
         help="let each class count alike, however many images it has (default: no)",
     )
-    recipe.add_argument("--clip-norm", type=_clip, metavar="R", default=unset, help='or "none"')
-    recipe.add_argument("--seed", type=int, metavar="N", default=unset)
-    recipe.add_argument("--precision", choices=("fp32", "bf16"), default=unset)
-    recipe.add_argument("--compile", action="store_true", default=unset, help="torch.compile")
+    recipe.add_argument("--clip-norm", type=_clip, metavar="R", help='or "none"')
+    recipe.add_argument("--seed", type=int, metavar="N")
+    recipe.add_argument("--precision", choices=("fp32", "bf16"))
+    recipe.add_argument("--compile", action="store_true", help="torch.compile")
 
     files = parser.add_argument_group("files")
     files.add_argument("--out", metavar="RUN", required=True, help="folder of the run")

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from vitbook.command.images import read_picture
-from vitbook.command.recipes import shape_of
+from vitbook.command.recipes import class_names
 from vitbook.command.runs import trained_model
 from vitbook.data.folder_names import printed
 
@@ -16,8 +16,7 @@ def predict(options: argparse.Namespace) -> None:
     """Print what a run's model says of each picture; one that cannot be read stops nothing."""
     settings, _, model = trained_model(options)
     device = next(model.parameters()).device
-    names = settings.get("classes") or [str(i) for i in range(shape_of(settings)["num_classes"])]
-    refused = []
+    names, refused = class_names(settings), []
     for path in options.images:
         try:
             image, remarks = read_picture(Path(path), settings, invert=options.invert)

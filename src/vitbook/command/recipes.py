@@ -90,10 +90,8 @@ RECIPES = {
 }
 # What only one's own pictures have: their size, and the weights to start from.
 OWN: dict[str, Any] = {"image_size": 64, "weights": None, "timm": None, "head_epochs": 0}
-OWN |= {
-    "class_weights": False,
-    "learned_before": None,
-}  # the part that a run has learned from whose weights it began with
+OWN |= {"class_weights": False}
+OWN |= {"learned_before": None}  # the part that the run has learned from whose weights are lent
 STARTED = {"epochs": 10, "head_epochs": 3, "learning_rate": 3e-4}  # with weights to start from
 
 
@@ -207,12 +205,23 @@ def shape_of(settings: dict) -> dict:
     return {"image_size": settings["image_size"], "in_channels": 3, "num_classes": classes}
 
 
+def class_names(settings: dict) -> list[str]:
+    """What the classes of a run are called, in the order of its logits."""
+    return settings.get("classes") or [str(i) for i in range(shape_of(settings)["num_classes"])]
+
+
 def statistics_of(settings: dict) -> tuple[Sequence[float], Sequence[float]]:
     """Mean and standard deviation by which the images of a run were normalised, per channel."""
     if settings["data"] == "folder":
         return settings["mean"], settings["std"]
     channels = SHAPES[settings["data"]]["in_channels"]
     return STATISTICS.get(settings["data"], ((0.0,) * channels, (1.0,) * channels))
+
+
+def pixels_of(images: Tensor, settings: dict) -> Tensor:
+    """Images as the model of a run takes them (..., C, H, W) -> as pixels in [0, 1], on the CPU."""
+    mean, std = (torch.tensor(x)[:, None, None] for x in statistics_of(settings))
+    return (images.cpu() * std + mean).clamp(0, 1)
 
 
 def train_config(settings: dict) -> TrainConfig:

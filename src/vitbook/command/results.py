@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.book.intervals import wilson_interval
-from vitbook.command.idle import refuse_idle_data
-from vitbook.command.recipes import shape_of, statistics_of, titled_part
+from vitbook.command.attention_page import given_to_patches, opens_with
+from vitbook.command.recipes import class_names, pixels_of, titled_part
 from vitbook.command.runs import trained_model
 from vitbook.explorer.page import document
 from vitbook.explorer.still import embedded, painted
@@ -29,12 +29,10 @@ def results(options: argparse.Namespace) -> None:
     if out.suffix != ".html":
         raise ValueError(f"--out must end in .html, got {out}")
     settings, root, model = trained_model(options)
-    refuse_idle_data(options, settings["data"])
-    root = options.root or root
     (images, labels), titles, notes = titled_part(settings, options.part, root)
     if notes:
         print(*notes, sep="\n")
-    names = settings.get("classes") or [str(i) for i in range(shape_of(settings)["num_classes"])]
+    names = class_names(settings)
     device = next(model.parameters()).device
     places = torch.arange(len(labels)).split(100)
     parts = [model(images[some].to(device)).softmax(dim=-1).cpu() for some in places]
@@ -57,17 +55,11 @@ def results(options: argparse.Namespace) -> None:
 
 
 def _accuracy(counts: Tensor, names: list[str]) -> str:
-    rows = []
-    for i, name in enumerate([*names, "all"]):
-        n = int(counts.sum() if i == len(names) else counts[i].sum())
-        right = int(counts.trace() if i == len(names) else counts[i, i])
-        share, low, high = wilson_interval(right, n) if n else (0.0, 0.0, 1.0)
-        cells = (
-            f"{right} of {n}",
-            f"{100 * share:.1f} %",
-            f"{100 * low:.0f} to {100 * high:.0f} %",
-        )
-        rows.append([name, *cells])
+    rows, right, of = [], counts.diag().tolist(), counts.sum(dim=1).tolist()
+    for name, k, n in zip([*names, "all"], [*right, sum(right)], [*of, sum(of)], strict=True):
+        share, low, high = wilson_interval(k, n) if n else (0.0, 0.0, 1.0)
+        interval = f"{100 * low:.0f} to {100 * high:.0f} %"
+        rows.append([name, f"{k} of {n}", f"{100 * share:.1f} %", interval])
     header = ["class", "right", "share", "95 % interval (images)"]
     return f"<h2>Accuracy</h2>{_table('Right answers by class.', header, rows)}"
 
@@ -103,14 +95,13 @@ def _mistakes(
     from PIL import Image
 
     maps, told = _maps(model, images)
-    offset, scale = (torch.tensor(s)[:, None, None] for s in statistics_of(settings))
+    pixels = pixels_of(images, settings).expand(-1, 3, -1, -1)  # (n, 3, S, S)
+    photos = (pixels.permute(0, 2, 3, 1) * 255).round().byte().numpy()
     items = []
     for i, at in enumerate(worst.tolist()):
-        pixels = (images[i] * scale + offset).clamp(0, 1).expand(3, -1, -1)  # (3, S, S)
-        photo = (pixels.permute(1, 2, 0) * 255).round().byte().numpy()
         shown = np.ones((1, 1)) if maps is None else maps[i]
-        own = painted(photo, shown, 224)
-        whole = Image.fromarray(photo).resize(own.size, Image.Resampling.NEAREST)
+        own = painted(photos[i], shown, 224)
+        whole = Image.fromarray(photos[i]).resize(own.size, Image.Resampling.NEAREST)
         answer = int(probabilities[at].argmax())
         truth, p, q = int(labels[at]), probabilities[at, answer], probabilities[at, labels[at]]
         said = f"Answer {names[answer]} ({_percent(p)}), truth {names[truth]} ({_percent(q)})"
@@ -136,12 +127,11 @@ def _maps(model: nn.Module, images: Tensor) -> tuple[np.ndarray | None, str]:
         prefix = find_num_prefix(model)
     except (ValueError, TypeError) as error:
         return None, f"No maps are drawn: {error}."
-    row = last[:, 0] if prefix else last.mean(dim=1)  # (n, N)
-    patches = row[:, prefix:]
+    token, who = opens_with(model, prefix)
+    patches = given_to_patches(last, token, prefix)  # (n, P)
     side = round(patches.shape[1] ** 0.5)
     if side**2 != patches.shape[1]:
         return None, "No maps are drawn: the patches are no square."
-    who = "the class token" if prefix else "the mean of all patches"
     told = f"Beside each, where {who} looks in the last layer, mean of the heads: a picture of the "
     told += "model's arithmetic, no reason for its answer (python -m vitbook attention audits one)."
     return (patches * patches.shape[1]).view(-1, side, side).numpy(), told

@@ -16,10 +16,12 @@ from torch import nn
 import vitbook
 from vitbook.command.architectures import arguments_of
 from vitbook.command.beside import CHECKPOINT_FILE, heads_lent, lending_run
+from vitbook.command.idle import refuse_idle_data
 from vitbook.command.own_pictures import PARTS_FILE
 from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
 from vitbook.data.folder_names import printed
 from vitbook.files import local, utf8, write_atomically
+from vitbook.layers.positions import default_options
 from vitbook.models.fitting import WRITTEN
 from vitbook.models.foreign import AS_FLOAT, grid_of
 from vitbook.models.weights import load_weights, read_weights
@@ -30,6 +32,8 @@ FORMAT = 4  # 0.1.0 wrote 3
 DAMAGE: tuple[type[Exception], ...] = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 DAMAGE += (KeyError, TypeError, AttributeError)
 SHOWN = 60  # letters of a setting in a sentence
+# What of a model its tensors do not tell.
+UNTOLD = ("num_heads", "positions", "layers", "norm_first", "position_base", "centred_positions")
 
 
 def stored_run(out: Path) -> dict:
@@ -51,10 +55,12 @@ def stored_run(out: Path) -> dict:
                 raise TypeError(f"{name} is no list")
         if not isinstance(root, str | None):
             raise TypeError("root is no text")
-        if (path := out / PARTS_FILE).is_file():
-            settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
         root = root and local(root)
-        kept = kept_notes(out / CHECKPOINT_FILE).get("settings")
+        path = out / PARTS_FILE
+        if path.is_file():
+            settings["parts"] = dict(json.loads(path.read_text(encoding="utf-8")).items())
+        path = out / CHECKPOINT_FILE
+        kept = kept_notes(path).get("settings")
         learned = _complete(kept, format) if kept else {}
     except DAMAGE as error:
         raise ValueError(
@@ -138,14 +144,15 @@ def require_same_function(settings: dict, stored: dict) -> None:
     Raises:
         ValueError: It differs in what the tensors do not tell; the message names that.
     """
-    base = {"rotary": 100.0, "sincos_1d": 10000.0, "sincos_2d": 10000.0}
-    usual: dict[str, Any] = {"norm_first": True, "centred_positions": False}
-    usual["position_base"] = base.get(settings.get("positions", ""))
+    usual = default_options(settings["positions"]) if "positions" in settings else {}
     of_timm = settings.get("timm") or stored.get("timm")
-    names = ("timm",) if of_timm else ("num_heads", "positions", "layers", *usual)
-    kinds = [{n: x.get(n, usual.get(n)) for n in names} for x in (settings, stored)]
-    pairs = ((name, *(kind[name] for kind in kinds)) for name in names)
-    other = [f"{n} was {b}, now {a}" for n, a, b in pairs if a != b and None not in (a, b)]
+    names: tuple[str, ...] = ("timm",) if of_timm else UNTOLD
+    now, was = ({**usual, **kind} for kind in (settings, stored))
+    other = [
+        f"{name} was {was[name]}, now {now[name]}"
+        for name in names
+        if None not in (was.get(name), now.get(name)) and was[name] != now[name]
+    ]
     if stored and other:
         raise ValueError(
             f"the weights of {settings['weights']} belong to another model: {', '.join(other)}; "
@@ -181,10 +188,17 @@ def same_settings(stored: dict, given: dict, out: Path) -> dict:
     return stored
 
 
+def run_of(options: argparse.Namespace) -> tuple[dict, str | None]:
+    """Settings of the run that was named, and the folder of the data, which may be said anew."""
+    run = stored_run(Path(options.run))
+    refuse_idle_data(options, run["settings"]["data"])
+    return run["settings"], getattr(options, "root", None) or run["root"]
+
+
 def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Module]:
     """Settings, folder of the data and model, ready to be used, of the run that was named."""
-    run = stored_run(Path(options.run))
-    model = build_model(run["settings"])
+    settings, root = run_of(options)
+    model = build_model(settings)
     checkpoint = Path(options.run) / CHECKPOINT_FILE
     if not checkpoint.is_file():
         raise FileNotFoundError(
@@ -199,7 +213,7 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
     for note in notes:
         print(printed(f"vitbook: {note}"), file=sys.stderr)
     model.to(device_type(options.device)).eval()
-    return run["settings"], run["root"], model
+    return settings, root, model
 
 
 def _left(metadata: dict[str, str]) -> list[str]:

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from vitbook import require, training
 from vitbook.command import own_pictures
+from vitbook.command.beside import CHECKPOINT_FILE
 from vitbook.command.idle import OF_OUR_MODELS, refuse_idle_data, refuse_idle_of_timm
 from vitbook.command.recipes import (
     SHAPES,
@@ -69,15 +70,13 @@ def train(options: argparse.Namespace) -> None:
     with processes.process_group(device_type(options.device)) as device:
         if processes.rank() == 0:
             folder.require_free()
-        begins = not (
-            options.resume and ((out / "run.json").exists() or folder.checkpoint.exists())
-        )
+        begins = not (options.resume and (out / "run.json").exists())
         settings, root, pictures = _settings(options, out, device)
         folder.told = settings_told(settings)
         config, model = train_config(settings), build_model(settings).to(device)
-        if (settings.get("weights") or settings.get("timm")) and not _goes_on(options, out):
-            notes = own_pictures.start_from(model, settings)
-            _say(*notes)
+        goes_on = options.resume and folder.checkpoint.exists()
+        if (settings.get("weights") or settings.get("timm")) and not goes_on:
+            _say(*own_pictures.start_from(model, settings))
         part = "test" if settings["learn_from"] == "trainval" else "validation"
         read = {name: own_pictures.prepared(one, settings) for name, one in pictures.items()}
         images, labels = read.get(settings["learn_from"]) or _learned(options, settings, root)
@@ -156,6 +155,11 @@ def _settings(
         data = json.dumps(stored_run(out)).encode()
     data = processes.from_first(data, device)  # only process 0 needs to see the folder
     if data is None:
+        if options.resume and (out / CHECKPOINT_FILE).exists():
+            raise ValueError(
+                f"{out / 'run.json'} is missing: it says of what model the checkpoint beside it "
+                "is; put it back, or train again into another folder"
+            )
         if options.resume and not given:
             raise ValueError(f"{out} holds no run to go on with; say what is to be trained")
         if options.resume:
@@ -193,11 +197,6 @@ def _settings(
     run = json.loads(data)
     refuse_idle_data(options, run["settings"]["data"])
     return same_settings(run["settings"], given, out), options.root or run["root"], {}
-
-
-def _goes_on(options: argparse.Namespace, out: Path) -> bool:
-    """Whether the weights come from this run's own checkpoint."""
-    return options.resume and (out / "checkpoint.safetensors").exists()
 
 
 def _say(*lines: str) -> None:

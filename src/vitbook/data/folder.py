@@ -6,10 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -179,11 +179,11 @@ def list_folder(
                         odd.add("left out: larger than 2 GB", path)
                         continue
                     with open(path, "rb") as file:
-                        key = hashlib.file_digest(file, _hash).hexdigest()
-                    files.append(PictureFile(path, label, part, key))
+                        key = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16))
                 except OSError:
                     odd.add("left out: cannot be opened", path)
                     continue
+                files.append(PictureFile(path, label, part, key.hexdigest()))
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
                     inner[path.parent] += 1
@@ -219,19 +219,14 @@ def _is_picture(path: Path, odd: "_Odd") -> bool:
     try:
         read_picture(path, SMALLEST)
         return True
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         odd.add(f"left out: {_why_not(error)}", path)
         return False
 
 
-def _why_not(error: Exception) -> str:
+def _why_not(error: ValueError) -> str:
     """Why a file that was listed gives no picture."""
-    unopened = "cannot be opened" if isinstance(error, OSError) else "gone since it was listed"
-    return getattr(error, "kind", unopened)
-
-
-def _hash() -> Any:
-    return hashlib.blake2b(digest_size=16)
+    return getattr(error, "kind", "gone since it was listed")
 
 
 def _doubt(below: Mapping[str, Mapping[str, Path]]) -> str:
@@ -273,8 +268,8 @@ def read_files(
     for path, label, _, _ in tqdm(chosen, disable=hidden, unit="picture", desc=part, delay=2):
         try:
             picture = read_picture(path, size, channels)
-        except (ValueError, OSError) as error:
-            if not isinstance(error, (PictureError, OSError)) and path.is_file():
+        except ValueError as error:
+            if not isinstance(error, PictureError) and path.is_file():
                 raise
             odd.add(f"left out: {_why_not(error)}", path)
             continue
@@ -545,7 +540,7 @@ def _look_alike(pairs: list[tuple[Path, Path]]) -> bool:
     """
     thumbs = []
     for pair in pairs[:: max(1, len(pairs) // COMPARED)]:
-        with suppress(ValueError, OSError):  # what is no picture is told where it is read
+        with suppress(ValueError):  # what is no picture is told where it is read
             thumbs.append(torch.stack([_edges(path) for path in pair]))
     if len(thumbs) < COMPARED // 4:
         return False

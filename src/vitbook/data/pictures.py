@@ -112,8 +112,9 @@ def read_picture(
             f"has more than {most:,} pixels, Pillow's limit", "too large to be opened"
         ) from None
     except Exception as error:  # decoders meet damage with errors of every kind
-        if isinstance(error, PermissionError):
-            raise PictureError("cannot be opened: permission denied", "cannot be opened") from None
+        if isinstance(error, OSError) and error.strerror:  # of the system, not of a decoder
+            why = f"cannot be opened: {error.strerror.lower()}"
+            raise PictureError(why, "cannot be opened") from None
         instead = what_instead(picture) if isinstance(picture, Path) else ""
         if isinstance(error, UnidentifiedImageError):
             instead = instead or "of no kind that is read here; save it as PNG or JPEG"

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import math
 import os
 import socket
 import zlib
@@ -184,11 +185,7 @@ def _raw_problem(raw: Path, archive: Path) -> str | None:
     data = raw.read_bytes()
     axes = data[3] if len(data) > 3 else 0
     sizes = [int.from_bytes(data[4 * i : 4 * i + 4], "big") for i in range(1, axes + 1)]
-    expected = 4 + 4 * axes
-    count = 1
-    for size in sizes:
-        count *= size
-    if axes == 0 or len(data) < expected + count:
+    if axes == 0 or len(data) < 4 + 4 * axes + math.prod(sizes):
         return f"{raw} is truncated ({len(data):,} bytes)"
     if archive.exists() and zlib.crc32(data) != int.from_bytes(
         archive.read_bytes()[-8:-4], "little"

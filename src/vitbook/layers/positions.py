@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from vitbook import require
 
+GRID_BASE = 100.0  # of rotary angles
+
 
 def sincos_1d(n: int, dim: int, *, base: float = 10000.0, centred: bool = False) -> Tensor:
     """Positions 0 ... n - 1 as sines and cosines of falling frequency.
@@ -222,7 +224,7 @@ class RotaryPositions(nn.Module):
         """Cosines and sines of the angles of each position."""
         if isinstance(grid, (tuple, list)):
             rows, cols = require.pair("grid", grid)
-            base = 100.0 if self.base is None else self.base
+            base = GRID_BASE if self.base is None else self.base
             row, col = _axial(rows, cols, self.head_dim, base, "head_dim")
             angles = torch.cat([col, row], dim=-1)
         else:
@@ -309,11 +311,19 @@ POSITIONS: dict[str, Callable[..., nn.Module]] = {
     "learned": LearnedPositions,
     "sincos_1d": partial(_sincos, 1),
     "sincos_2d": partial(_sincos, 2),
-    "rotary": RotaryPositions,
+    "rotary": partial(RotaryPositions, base=GRID_BASE),
     "none": nn.Identity,
 }
 # How models, runs and records call an argument of these.
 POSITION_OPTIONS = {"position_std": "std", "position_base": "base", "centred_positions": "centred"}
+
+
+def default_options(positions: str) -> dict[str, Any]:
+    """What the options of positions are where nobody gives them, by the names of runs."""
+    asked = inspect.signature(POSITIONS[positions]).parameters
+    return {
+        option: asked[name].default for option, name in POSITION_OPTIONS.items() if name in asked
+    }
 
 
 def make_positions(
