@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from vitbook.inspection.recorder import ROWS, Call, Softmax, Watch, is_part
-from vitbook.inspection.weights import as_used, fused_scores, fused_values
+from vitbook.inspection.weights import as_used, fused_scores, fused_values, on_the_side
 
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
 UNWATCHED = torch._C.DisableTorchFunction
@@ -36,7 +36,7 @@ MIXED = (
 )
 OTHERS = (
     "multiplies its map with values that do not follow the tokens before, one each: slots, "
-    "channels, or tokens of something else"
+    "channels, or tokens of something else (of another pass, where it runs again)"
 )
 ZEROS = "multiplies its map with values that are all zero, whatever its tokens are"
 ASKED = (
@@ -105,7 +105,7 @@ class Kept:
         if rows.is_complex():
             rows = torch.view_as_real(rows).flatten(1)
         rows = rows if rows.dtype == torch.float64 else rows.float()
-        return (self.noise(NUMBERS, rows.shape[1], like=rows) @ rows.T).T
+        return on_the_side(torch.matmul, self.noise(NUMBERS, rows.shape[1], like=rows), rows.T).T
 
 
 class Run(Watch):

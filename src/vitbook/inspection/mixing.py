@@ -52,13 +52,15 @@ def mixers(
     model: nn.Module,
     image: Tensor,
     first: Run,
-    layers: list[str] | None = None,
+    labels: list[str] | None = None,
     known: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """What moves tokens by more than the attention that was seen: innermost layer -> how.
 
-    Where ``layers`` are named, inside of those alone. ``known`` is what moves them in other images.
+    Where maps are asked for by their labels, inside of their layers alone. ``known`` is what moves
+    tokens in other images.
     """
+    chosen = None if labels is None else {first.shown[label] for label in labels}
 
     def run(way: Tensor) -> Run:
         with (run := Disturbed(model, first, way)):
@@ -86,9 +88,9 @@ def mixers(
         return run
 
     def asked(found: dict[str, str]) -> dict[str, str]:
-        if layers is None:
+        if chosen is None:
             return found
-        those = [layer for layer in layers if (layer, "given", 1) in first.kept.given]
+        those = [layer for layer, _ in chosen if (layer, "given", 1) in first.kept.given]
         return {
             name: how
             for name, how in found.items()
@@ -96,7 +98,7 @@ def mixers(
         }
 
     ways = all_ways(first.N).to(image.device)
-    heard = heard_of(first)
+    heard = heard_of(first, chosen)
     together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
     first = run(ways[0]) if together else first
     found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways, heard))
@@ -112,13 +114,13 @@ def mixers(
             first.kept.made.pop(place)
             start = [begun(way) for way in of_patches]
         all_ = torch.ones_like(ways[0])
-        later = late(all_, strangers(start, of_patches, layers))
-        if layers is None:
+        later = late(all_, strangers(start, of_patches, chosen))
+        if chosen is None:
             found = replaced(start, of_patches, first, later) or beside(first, later)
         found = found or asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
     if not found:
         found = (
-            mixed_before(start, of_patches) if layers is None else turned(start, of_patches, layers)
+            mixed_before(start, of_patches) if chosen is None else turned(start, of_patches, chosen)
         )
     if not found:
         suspects = asked(
@@ -147,10 +149,11 @@ def moved_once(model: nn.Module, image: Tensor, first: Run) -> dict[str, str]:
     return wrong([first, run], ways, heard_of(first))
 
 
-def heard_of(first: Run) -> dict[Place, Tensor]:
-    """The tokens (N,) that have some weight in the map of each product."""
+def heard_of(first: Run, chosen: set[tuple[str, int]] | None = None) -> dict[Place, Tensor]:
+    """The tokens (N,) that have some weight in the map of each product; in others, none has."""
     return {
-        (layer, "product", number): first.maps[label].flatten(0, -2).amax(dim=0) > 0
+        (layer, "product", number): (first.maps[label].flatten(0, -2).amax(dim=0) > 0)
+        & (chosen is None or (layer, number) in chosen)
         for label, (layer, number) in first.shown.items()
         if label in first.maps and first.maps[label].shape[-1] == first.N
     }
@@ -250,15 +253,15 @@ def followed(
         yield place, first, x, patch
 
 
-def strangers(runs: list[Begun], ways: Tensor, layers: list[str] | None) -> set[Place]:
-    """Modules that are given tokens of which none follows a patch.
+def strangers(runs: list[Begun], ways: Tensor, chosen: set[tuple[str, int]] | None) -> set[Place]:
+    """Modules that are given tokens of which none follows a patch, behind the first product.
 
-    Behind the first product, of ``layers`` if they are named.
+    Of those that are chosen.
     """
     behind, found = False, set()
     for place, _, _, patch in followed(runs, ways, ("given", "product")):
         if place[1] == "product":
-            behind |= layers is None or place[0] in layers
+            behind |= chosen is None or (place[0], place[2]) in chosen
         elif behind and bool((patch == -1).all()):
             found.add(place)
     return found
@@ -342,11 +345,11 @@ def _side_by_side(run: Run, a: str, b: str, behind: str) -> bool:
     return block in run.kept.alone and not (behind and is_part(behind, of=block[0]))
 
 
-def turned(runs: list[Begun], ways: Tensor, layers: list[str]) -> dict[str, str]:
+def turned(runs: list[Begun], ways: Tensor, chosen: set[tuple[str, int]]) -> dict[str, str]:
     """Layers that were named, whose tokens come in another order than in the one before."""
     before: Tensor | None = None
-    for (layer, *_), _, _, patch in followed(runs, ways, ("product",)):
-        if layer in layers and len(patch) == runs[0].N:
+    for (layer, _, number), _, _, patch in followed(runs, ways, ("product",)):
+        if (layer, number) in chosen and len(patch) == runs[0].N:
             if before is not None and ((patch != before) & (patch >= 0) & (before >= 0)).any():
                 return {layer: TURNED}
             before = patch

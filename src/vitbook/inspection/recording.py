@@ -198,11 +198,11 @@ def _require_whole(
                 moved |= moved_once(model, some, run) if len(part) == 1 and not random else {}
             random = list(dict.fromkeys(random))
             missing = sorted(watch.maps.keys() ^ first.maps.keys()) if everything else []
-            chosen = None if everything else names
+            chosen = None if everything else list(maps)
             mixing = {} if random or missing else mixers(model, one, first, chosen, moved)
             alone = everything and all((x, "given", 1) in first.kept.given for x in names)
             chain = not {BESIDE, REPLACED} & {*mixing.values()}
-            apart = alone and mixing and chain and not mixers(model, one, first, names, moved)
+            apart = alone and mixing and chain and not mixers(model, one, first, list(maps), moved)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
