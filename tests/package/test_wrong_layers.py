@@ -1352,15 +1352,37 @@ def not_handed_on(model, x):
     return out
 
 
+def two_branches(model, x):
+    trunk, first, second = model.blocks
+    x = trunk(x)
+    return first(x) + second(x)
+
+
+def twice_the_same(model, x):
+    first, last = model.blocks
+    x = first(x)
+    return last(x) + last(x)
+
+
+def older_values(model, x):
+    first, second, third = model.layers
+    y = x + first(x, x, x)[0]
+    z = y + second(y, y, y)[0]
+    return z + third(z, z, y)[0]
+
+
 @pytest.mark.parametrize(
     ("model", "x", "name"),
     [
-        (Root(not_handed_on), torch.randn(B, 3, *SIZE), "blocks.1"),
-        (TwoStacks(2), torch.randn(B, N, D), "both.decoder"),
+        (Root(not_handed_on), torch.randn(B, 3, *SIZE), "blocks.1.layer"),
+        (Root(two_branches, depth=3), torch.randn(B, 3, *SIZE), "blocks.2.layer"),
+        (Root(twice_the_same), torch.randn(B, 3, *SIZE), "blocks.1.layer"),
+        (Root(older_values, depth=3), torch.randn(B, 3, *SIZE), "layers.2"),
+        (TwoStacks(2), torch.randn(B, N, D), "both.decoder.layers.0.self_attn"),
     ],
 )
-def test_a_layer_that_is_given_what_the_one_before_was_given_is_not_behind_it(model, x, name):
-    told = rf"'{name}' is given tokens as they were before .* is not handed on\)$"
+def test_a_layer_that_does_not_follow_the_one_before_makes_no_chain(model, x, name):
+    told = rf"'{name}' multiplies its map with values that do not follow what the block .*\)$"
     with pytest.raises(ValueError, match=told):
         attention_maps(all_random(model).eval(), x)
 

@@ -48,9 +48,9 @@ PADDED = (
     "padding, or tokens that were added and are all alike"
 )
 REPLACED = "is given tokens of which some follow none that the layers before left"
-BESIDE = (
-    "is given tokens as they were before another layer moved them: the two are no chain (another "
-    "tower or pass, or what a layer gave is not handed on)"
+UNCHAINED = (
+    "multiplies its map with values that do not follow what the block before gave: the two are no "
+    "chain (another tower, branch or pass, older tokens, or what a block gave is not handed on)"
 )
 TURNED = "has its tokens in another order than the layer before"
 APART = (
@@ -78,7 +78,7 @@ class Kept:
     """What the first run leaves to the others.
 
     Attributes:
-        given: A module -> the tokens that it was given; a product -> what it gave.
+        given: A module -> the tokens that it was given; a product, or a block -> what it gave.
         alone: The modules all of whose tokens come by one argument.
         made: Modules that gave tokens, or patches, before any was given N -> how many. They may
             be half of the tokens, as others are added, to twice as many, as some are left out.
@@ -130,6 +130,8 @@ class Run(Watch):
         self._times_of: Counter[tuple[str, str]] = Counter()
         self._open: list[Place] = []
         self._fed = False  # a product came
+        self._last = "", 0  # the block that gave tokens last, and how many had
+        self.since: dict[Place, tuple[str, int]] = {}  # a product -> both, then
 
     def given(self) -> list[Tensor]:
         """What modules were given as tokens."""
@@ -191,7 +193,18 @@ class Run(Watch):
                 # a norm hands on what moved before it, in the block round it
                 by = self._calls[-1].name if _of_each(module) and self._calls else name
                 self._give((name, "gave", place[2]), by, out, x)
+                more = rest[-1][1:] if type(rest[-1]) is tuple else None
+                whole = out is (rest[-1] if more is None else rest[-1][0])
+                if name in self.blocks and whole and self._fed and self._axis(out) is not None:
+                    self._last = name, self._last[1] + 1
+                    again = self._hand_over((name, "block", self._last[1]), out)
+                    return again if again is None or more is None else (again, *more)
         return given
+
+    def _hand_over(self, place: Place, out: Tensor) -> Tensor | None:
+        """What a block gave goes on, and is kept."""
+        self.kept.given[place] = out.detach().clone()
+        return None
 
     def _are_weights(self, name: str, out: Tensor) -> bool:
         """Are these no tokens, but a softmax that was given to the module round this one?"""
@@ -282,6 +295,7 @@ class Run(Watch):
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
         numbers, eps = self.kept.numbers(x, axis), torch.finfo(x.dtype).eps
         fed = self._fed or any(around in self.kept.alone for around in self._open)
+        self.since |= {place: self._last} if place[1] == "product" else {}
         self.passed[place] = Passed(layer, why, numbers, eps, fed)
         self.plain = Watch.plain
 
@@ -341,6 +355,9 @@ class Disturbed(Run):
             return (self._disturbed(then[0], axis), *_copy(then[1:]))
         return self._disturbed(then, axis)
 
+    def _hand_over(self, place: Place, out: Tensor) -> Tensor | None:
+        return None
+
     def _disturbed(self, x: Tensor, axis: int) -> Tensor:
         x = x.clone()
         if x.shape[axis] == self.N:
@@ -385,6 +402,33 @@ class Late(Disturbed):
             if not (self._fed and around) or stay:
                 return x
         return super()._again(place, x, axis)
+
+
+class Handed(Disturbed):
+    """A later run, all attention held, and each block gives what it gave then, every other moved.
+
+    Args:
+        model, first: As there.
+        odd: Whether these are the first, third ... or the others.
+    """
+
+    def __init__(self, model: nn.Module, first: Run, odd: bool):
+        super().__init__(model, first, torch.zeros(first.N, dtype=torch.long))
+        self._odd = odd
+
+    def _again(self, place: Place, x: Any, axis: int) -> Any:
+        return x if place[1] == "given" else super()._again(place, x, axis)
+
+    def _hand_over(self, place: Place, out: Tensor) -> Tensor | None:
+        then = self.kept.given.get(place)
+        if then is None or then.shape != out.shape:
+            return None
+        all_ = torch.ones(self.N, dtype=torch.long, device=out.device)
+        rows = then.clone()
+        if place[2] % 2 == self._odd:
+            axis = self._axis(rows) or 0
+            rows.movedim(axis, 0).add_(self._noise(then.movedim(axis, 0), all_))
+        return rows
 
 
 class Begun(Disturbed):

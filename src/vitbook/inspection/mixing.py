@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from vitbook.inspection.again import (
     APART,
     ASKED,
-    BESIDE,
     MOVES,
     NUMBERS,
     OTHERS,
@@ -23,10 +22,12 @@ from vitbook.inspection.again import (
     REPLACED,
     THROWN,
     TURNED,
+    UNCHAINED,
     ZEROS,
     Apart,
     Begun,
     Disturbed,
+    Handed,
     Held,
     Late,
     Passed,
@@ -82,6 +83,11 @@ def mixers(
             model(image)
         return run
 
+    def handed(odd: bool) -> Handed:
+        with (run := Handed(model, first, odd)):
+            model(image)
+        return run
+
     def apart(sign: int, filled: bool = True) -> Run:
         with (run := Apart(model, first, sign, filled)):
             model(image)
@@ -116,7 +122,8 @@ def mixers(
         all_ = torch.ones_like(ways[0])
         later = late(all_, strangers(start, of_patches, chosen))
         if chosen is None:
-            found = replaced(start, of_patches, first, later) or beside(first, later)
+            found = replaced(start, of_patches, first, later)
+            found = found or unchained(first, later, [handed(odd) for odd in (False, True)])
         found = found or asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
     if not found:
         found = (
@@ -311,30 +318,30 @@ def replaced(runs: list[Begun], ways: Tensor, first: Run, late: Run) -> dict[str
     return {}
 
 
-def beside(first: Run, late: Run) -> dict[str, str]:
-    """Modules round a later product that are given tokens as if the layer before had not been.
+def unchained(first: Run, late: Run, runs: list[Handed]) -> dict[str, str]:
+    """Layers whose values are the same, whatever the block before gave.
 
-    Two layers may stand side by side in a block: a module that is given these tokens alone, and in
-    which none stands behind another.
+    Two layers may share their values; or stand side by side in a block: a module that is given
+    these tokens alone, and in which none stands behind another.
     """
-    last, moved = "", False  # the layer of the product before; did it, or a block round it?
-    behind = ""  # the layer that stands before that one
-    given: dict[str, bool] = {}  # modules that were given tokens since -> as if it had not
+    last, behind = "", ""  # the layer of the product before, and the one that stands before it
+    had: list[tuple[str, Tensor]] = []
     for place, passed in first.passed.items():
-        layer, what, _ = place
-        if place not in late.passed:
+        if place[1] != "product":
             continue
-        as_before = passed.numbers.equal(late.passed[place].numbers)
-        if what == "product":
-            outer = next((name for name in given if is_part(layer, of=name)), None)
-            apart = outer is not None and given[outer] and moved
-            if apart and not _side_by_side(first, last, layer, behind):
-                return {str(outer): BESIDE}
-            last, moved, behind, given = layer, False, "" if apart else last, {}
-        elif what == "gave" and is_part(last, of=layer):
-            moved = not as_before
-        elif what == "given":
-            given.setdefault(layer, as_before)
+        shared = any(passed.numbers.equal(x) and layer != place[0] for layer, x in had)
+        block, count = first.since[place]
+        run = runs[count % 2]
+        apart = bool(
+            block
+            and run.since.get(place) == (block, count)
+            and run.passed[place].numbers.equal(passed.numbers)
+            and (late.passed[place].alone or not shared)
+        )
+        if apart and not _side_by_side(first, last, place[0], behind):
+            return {place[0]: UNCHAINED}
+        last, behind = place[0], "" if apart else last
+        had.append((place[0], passed.numbers))
     return {}
 
 
@@ -342,7 +349,9 @@ def _side_by_side(run: Run, a: str, b: str, behind: str) -> bool:
     """Is one module round both layers given their tokens alone, without what a stands behind?"""
     around = ((x, "given", 1) for x in [a, *parents(a)] if is_part(b, of=x))
     block = next((x for x in around if x in run.kept.given), None)
-    return block in run.kept.alone and not (behind and is_part(behind, of=block[0]))
+    if a == b or block is None or block not in run.kept.alone:
+        return False
+    return not (behind and is_part(behind, of=block[0]))
 
 
 def turned(runs: list[Begun], ways: Tensor, chosen: set[tuple[str, int]]) -> dict[str, str]:

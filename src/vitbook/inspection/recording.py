@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.again import BESIDE, REPLACED, THROWN, Run
+from vitbook.inspection.again import REPLACED, THROWN, UNCHAINED, Run
 from vitbook.inspection.mixing import UNTOLD, drawn, mixers, moved_once
 from vitbook.inspection.recorder import Watch, blocks_of, names_of
 
@@ -201,7 +201,7 @@ def _require_whole(
             chosen = None if everything else list(maps)
             mixing = {} if random or missing else mixers(model, one, first, chosen, moved)
             alone = everything and all((x, "given", 1) in first.kept.given for x in names)
-            chain = not {BESIDE, REPLACED} & {*mixing.values()}
+            chain = not {REPLACED, UNCHAINED} & {*mixing.values()}
             apart = alone and mixing and chain and not mixers(model, one, first, list(maps), moved)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
