@@ -935,12 +935,11 @@ def test_copies_that_were_saved_anew_are_told_and_other_pictures_are_not():
     pictures = scenes(60)
     learned, others = part_of(pictures[:40], "train"), pictures[40:]
     assert near_ones(learned, part_of(others, "test", 900)) == []
-    anew = torch.stack([as_jpeg(pictures[7]), *others[1:]])
-    (told,) = near_ones(learned, part_of(anew, "test", 900))
-    words = (
-        "1 of 20 pictures of the test look like one that is learned from (test/red/900.png like "
-    )
-    assert told.startswith(f"{words}train/red/7.png): copies")
+    for changed in (pictures[7], pictures[7].flip(2), pictures[7].rot90(1, (1, 2))):
+        anew = torch.stack([as_jpeg(changed), *others[1:]])
+        (told,) = near_ones(learned, part_of(anew, "validation", 900), "validation")
+        words = "1 of 20 pictures of the validation look like one that is learned from "
+        assert told.startswith(f"{words}(validation/red/900.png like train/red/7.png): copies")
 
 
 def test_frames_of_a_film_on_both_sides_are_told():

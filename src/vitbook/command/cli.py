@@ -99,7 +99,7 @@ def _goes_on(options: argparse.Namespace) -> str:
     """How what was stopped goes on."""
     if options.command == "compare":
         return "the same command goes on, no finished training is lost"
-    if options.command == "train" and (Path(options.out) / "run.json").exists():
+    if options.command == "train" and os.path.exists(f"{options.out}/run.json"):
         return "train --resume goes on from the last checkpoint"
     return "nothing was kept"
 

@@ -13,11 +13,14 @@ from vitbook.book.intervals import wilson_interval
 from vitbook.command.any_model import classifiers, load_whole, timm_model
 from vitbook.command.beside import lending_run, of_other_timm, require_told, statistics_told
 from vitbook.data.folder import (
+    LEFT,
+    TWIN,
     EmptyPartError,
     FolderImages,
     PictureFolder,
     list_folder,
     name_below,
+    note,
     read_files,
     root_key,
 )
@@ -29,7 +32,6 @@ from vitbook.data.transforms import STATISTICS
 from vitbook.models.foreign import (
     called,
     read_weights,
-    some,
     take,
     take_ours,
     telling,
@@ -42,6 +44,8 @@ PARTS = 4  # updates in an epoch at least, if the batch size is not given
 LISTED = 20  # classes that are told with their numbers
 CHUNK = 32  # pictures that are summed at once
 UNEVEN = 5  # times as many pictures of one class as of another are worth a word
+USES = dict.fromkeys(("trainval", "train"), "to learn from")
+USES |= {"validation": "to choose by", "test": "to test"}
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NO_PARTS = (
     "The run is of a time when parts were not kept: if files were moved or deleted since, it may "
@@ -106,9 +110,7 @@ def describe(
         )
     found["learned_before"] = learned_before
     found["parts"] = before | {root_key(listed.root): "root"}
-    for file in listed.files:
-        where = name_below(listed.root, file.path)
-        found["parts"] |= dict.fromkeys((file.key, where), file.part)
+    found["parts"] |= {file.key: file.part for file in listed.files}
     pictures, twins = _apart(listed, pictures, found["parts"])
     learned = pictures[parts[0]]  # the others only judge: they lend it no numbers
     if "batch_size" not in given:
@@ -120,11 +122,12 @@ def describe(
         found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
         found |= told or _statistics(learned.images)
-    twins += near_ones(learned, pictures["test"])
+    for part, judged in list(pictures.items())[1:]:
+        twins += near_ones(learned, judged, part)
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     notes |= dict.fromkeys(origin)
-    labels = torch.cat([pictures[part].labels for part in parts])
-    counted = _counted(listed.classes, labels, pictures["test"].labels)
+    labels = {part: found.labels for part, found in pictures.items()}
+    counted = _counted(listed.classes, labels, settings["class_weights"])
     if learned_before == "trainval" and "validation" in parts:
         notes[LEARNED.format("validation")] = None
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)
@@ -151,9 +154,10 @@ def _apart(
 ) -> tuple[dict[str, FolderImages], list[str]]:
     """The pictures without those of which an earlier part has every pixel; which these are.
 
-    They are put down in ``parts`` with the picture that they equal, as all are by their pixels.
+    The others are put down in ``parts`` by their names and their pixels, too; what is left out has
+    no part, and no file that could not be read has one by its name.
     """
-    keys = {name_below(listed.root, file.path): file.key for file in listed.files}
+    files_by_name = {name_below(listed.root, file.path): file for file in listed.files}
     apart, twins, both, notes = {}, [], [], []
     labels: dict[str, int] = {}
     for part, found in pictures.items():
@@ -161,14 +165,15 @@ def _apart(
         keep = []
         for row, name in enumerate(found.files):
             key, label = pixel_key(found.images[row]), int(found.labels[row])
-            was = parts.setdefault(key, parts[name])
-            if was in own:
+            file = files_by_name[name]
+            if parts.setdefault(key, file.part) in own:
                 keep.append(row)
+                parts[name] = file.part
                 if labels.setdefault(key, label) != label:
                     both.append(name)
             else:
                 twins.append(name)
-                parts |= dict.fromkeys((name, keys[name]), was)
+                parts[file.key] = LEFT
         if not keep:
             raise ValueError(
                 f"all pictures of the part {part} of {listed.root} are equal, pixel by pixel, to "
@@ -188,14 +193,8 @@ def _apart(
             )
         if none and part == "test":
             notes.append(f"No picture of {named(none)} is left in the part test.")
-    for what, names in (
-        ("equal to one of another part, pixel by pixel: not used in theirs", twins),
-        ("equal to one of another class, pixel by pixel, so that one is wrong", both),
-    ):
-        if names:
-            count = "1 picture" if len(names) == 1 else f"{len(names)} pictures"
-            notes.append(f"{count}, {what}: {some(names)}.")
-    return apart, notes
+    wrong = "equal to one of another class, pixel by pixel, so that one is wrong"
+    return apart, notes + [note(what, some) for what, some in ((TWIN, twins), (wrong, both)) if some]
 
 
 def _without_picture(found: FolderImages) -> list[str]:
@@ -238,21 +237,25 @@ def _statistics(pixels: Tensor) -> dict:
     }
 
 
-def _counted(classes: tuple[str, ...], learned: Tensor, tested: Tensor) -> str:
-    """The classes with their numbers of pictures, and whether they are far from even."""
-    counts = torch.bincount(learned, minlength=len(classes)).tolist()
-    tests = torch.bincount(tested, minlength=len(classes)).tolist()
-    named = list(zip(classes, counts, tests, strict=True))
-    each = [f"{name} {count} + {test}" for name, count, test in named[:LISTED]]
-    each += [f"and {len(named) - LISTED} more"] if len(named) > LISTED else []
-    text = f"{len(named)} classes (pictures to learn from + to test): {', '.join(each)}"
-    if max(counts) >= UNEVEN * min(counts):
-        share = tests[counts.index(max(counts))] / sum(tests)
+def _counted(classes: tuple[str, ...], labels: dict[str, Tensor], weighted: bool) -> str:
+    """The classes with their numbers of pictures by part, and whether they are far from even."""
+    counts = [torch.bincount(y, minlength=len(classes)).tolist() for y in labels.values()]
+    each = [
+        f"{name} {' + '.join(map(str, numbers))}"
+        for name, *numbers in list(zip(classes, *counts, strict=True))[:LISTED]
+    ]
+    each += [f"and {len(classes) - LISTED} more"] if len(classes) > LISTED else []
+    uses = " + ".join(USES[part] for part in labels)
+    text = f"{len(classes)} classes (pictures {uses}): {', '.join(each)}"
+    learned, *_, tests = counts
+    if max(learned) >= UNEVEN * min(learned):
+        share = tests[learned.index(max(learned))] / sum(tests)
         text += (
-            f". They are uneven, {max(counts)} to {min(counts)}: who always answers the "
+            f". They are uneven, {max(learned)} to {min(learned)}: who always answers the "
             f"largest is right {100 * share:.0f} % of the time, so look at the accuracy by class "
-            "(results); with --class-weights each counts alike"
+            "(results)"
         )
+        text += "" if weighted else "; with --class-weights each counts alike"
     return text
 
 

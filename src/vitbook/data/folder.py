@@ -36,6 +36,8 @@ SCALED = (
     "what is equally bright in two of them may not be so here."
 )
 ALIKE = "called as in the training, but other pictures: if they show the same, it has learned it"
+LEFT = "left out"  # what the parts of a run hold for a file that is in none
+TWIN = f"{LEFT}: equal to one of another part, pixel by pixel"
 ROOT = "root:"  # begins what the parts of a run tell of the folders that their paths are below
 COMPARED = 32  # pictures of each of two classes that are looked at, if both have their numbers
 SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which they are summed
@@ -145,7 +147,8 @@ def list_folder(
     Args:
         root, folders_are_classes: As for ``load_folder``.
         known: Parts of files by the hash of what is in them, by their paths below the root and by
-            their pixels, as a run had them. They stay, in whichever class the file lies today.
+            their pixels, as a run had them, or ``LEFT``. They stay, in whichever class the file
+            lies today.
         classes: Those that a run has learned: what is called so is a class.
         decoded: Divide only what can be read as a picture, which takes as long as to read it all.
 
@@ -307,7 +310,7 @@ class _Odd:
         self.kinds[kind].append(self.name(path))
 
     def notes(self) -> list[str]:
-        return [_note(kind, names) for kind, names in sorted(self.kinds.items())]
+        return [note(kind, names) for kind, names in sorted(self.kinds.items())]
 
 
 def name_below(root: Path, path: Path) -> str:
@@ -315,10 +318,11 @@ def name_below(root: Path, path: Path) -> str:
     return utf8(path.relative_to(root).as_posix())
 
 
-def _note(kind: str, names: list[str]) -> str:
+def note(kind: str, names: list[str]) -> str:
+    """A sentence on files of one kind."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     files = "1 file" if len(names) == 1 else f"{len(names)} files"
-    return f"{files}, {kind}: {', '.join(map(printed, names[:SHOWN]))}{more}."
+    return f"{files}, {kind}: {', '.join(map(printed, sorted(names)[:SHOWN]))}{more}."
 
 
 def _entries(place: Path, odd: _Odd) -> Iterator[Path]:
@@ -472,6 +476,9 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
     for file in files:
         name = odd.name(file.path)
         part, named = known.get(file.key), known.get(name, stems.get(os.path.splitext(name)[0]))
+        if part == LEFT:
+            odd.add(TWIN, file.path)
+            continue
         if part is None and by_path and (part := named):
             odd.add("changed since the training, kept in its part", file.path)
         elif part is None and (part := pixels(file.path)):
