@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import random
+import re
 import struct
 import zlib
 
@@ -422,6 +423,37 @@ def drawn(numbers, negative=False):
     return Image.fromarray(scene.clip(0, 255).astype(np.uint8)).convert("RGB")
 
 
+WAYS = ["{:06}", "v1_{:03}", "2024-01-{:02}", "1-{}", "image{}(1)", "0e4d{:x}f7a9b1c2"]
+
+
+@pytest.mark.parametrize("called", WAYS)
+def test_pictures_of_classes_that_are_called_alike_are_compared(tmp_path, called):
+    for apart, name in ((0, "a"), (50, "b"), (99, "c")):
+        (tmp_path / name).mkdir()
+        for seed in range(24):
+            picture = drawn(np.random.default_rng(seed + apart))
+            picture.save(tmp_path / name / f"{called.format(seed)}.png")
+    (told,) = list_folder(tmp_path).notes
+    words = r"a and b hold 24 files of the same names, of which [0-3] of 24 compared look alike: "
+    assert re.match(words, told)
+
+
+@pytest.mark.parametrize("number", [7, 24])
+def test_of_files_of_equal_numbers_those_count_that_look_alike(tmp_path, number):
+    for apart, name in ((0, "a"), (99, "b")):
+        (tmp_path / name).mkdir()
+        for seed in range(24):
+            picture = drawn(np.random.default_rng(seed + apart * (seed >= number)))
+            picture.save(tmp_path / name / f"{name}{seed}.png", compress_level=1 + bool(apart))
+    counted = "[7-9]" if number == 7 else 24  # some are alike by chance
+    words = rf"a and b hold 24 files of the same numbers, of which {counted} of 24 compared look"
+    if number == 7:
+        assert re.match(words, list_folder(tmp_path).notes[0])
+    else:
+        with pytest.raises(ValueError, match=words):
+            list_folder(tmp_path)
+
+
 @pytest.mark.parametrize(("apart", "called"), [(0, ""), (0, "{}_"), (99, "")])
 def test_numbered_pictures_and_what_was_drawn_of_them_are_no_classes(tmp_path, apart, called):
     for name, negative in (("rgb", False), ("tiefe", True)):
@@ -432,7 +464,8 @@ def test_numbered_pictures_and_what_was_drawn_of_them_are_no_classes(tmp_path, a
     if apart:  # of other scenes
         assert list_folder(tmp_path).classes == ("rgb", "tiefe")
         return
-    with pytest.raises(ValueError, match="rgb and tiefe hold 24 files of the same numbers that l"):
+    same = "rgb and tiefe hold 24 files of the same numbers, of which 2[0-4] of 24 compared look"
+    with pytest.raises(ValueError, match=same):
         list_folder(tmp_path)
 
 

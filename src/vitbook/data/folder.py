@@ -190,10 +190,12 @@ def list_folder(
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
                     inner[path.parent] += 1
-    doubt = doubt or ("" if classes else _twice(files, names))
+    same: list[str] = []
+    if not doubt and not classes:
+        doubt, same = _twice(files, names)
     _require_classes(root, names, "" if meant else doubt)
     files = _once(files, odd)
-    twice = _together(files, names) + _alone(below)
+    twice = same + _together(files, names) + _alone(below)
     if "" in places and (several := [p for p, n in inner.items() if n > 1])[1:]:
         twice.append(
             f"{len(several)} folders inside classes ({listed([odd.name(p) for p in several])}) are "
@@ -503,23 +505,30 @@ def root_key(root: Path) -> str:
     return f"{ROOT}{utf8(root.resolve().as_posix())}"
 
 
-def _twice(files: list[PictureFile], classes: Sequence[str]) -> str:
-    """Why two classes show the same things, as copies, masks and depths do; else ""."""
+def _twice(files: list[PictureFile], classes: Sequence[str]) -> tuple[str, list[str]]:
+    """Why two classes show the same things, as copies, masks and depths do, or ""; and doubts.
+
+    Names tell it if the pictures do not gainsay them, numbers if most pictures say it, too.
+    """
+    doubts = []
     names = [(file.path.stem, file) for file in files]
     telling = [(name, file) for name, file in names if not COUNTER.fullmatch(name)]
     numbers = [("-".join(re.findall(r"\d+", name)), file) for name, file in names]
-    for what, marked, seen in (
-        ("of the same pictures", [(file.key, file) for file in files], None),
-        ("files of the same names", telling, None),
-        ("files of the same numbers that look alike", numbers, _look_alike),
+    for what, marked in (
+        ("of the same pictures", [(file.key, file) for file in files]),
+        ("files of the same names", telling),
+        ("files of the same numbers", numbers),
     ):
         for one, other, pairs in _shared(marked, Counter(file.label for file in files)):
-            if seen is None or seen(pairs):
-                return (
-                    f"{printed(classes[one])} and {printed(classes[other])} hold {len(pairs)} "
-                    f"{what}: are these the same things twice, copies, or pictures and their masks?"
-                )
-    return ""
+            alike, of, clearly = (0, 0, True) if what.startswith("of") else _look_alike(pairs)
+            told = f"{printed(classes[one])} and {printed(classes[other])} hold {len(pairs)} {what}"
+            told += f", of which {alike} of {of} compared look alike" if of else ""
+            told += ": are these the same things twice, copies, or pictures and their masks?"
+            if clearly or not of if marked is not numbers else 2 * alike > of:
+                return told, []
+            if of and (clearly or marked is telling):
+                doubts.append(told)
+    return "", doubts[:1]  # of the two classes that have most in common
 
 
 def _shared(
@@ -539,27 +548,34 @@ def _shared(
             yield one, other, pairs
 
 
-def _look_alike(pairs: list[tuple[Path, Path]]) -> bool:
-    """Whether a picture looks more like that of its number in the other class than like others.
+def _look_alike(pairs: list[tuple[Path, Path]]) -> tuple[int, int, bool]:
+    """How many pictures and those of their marks in the other class look most alike, of how many.
 
     Compared is where their edges are, coarsely, without what a class has in common: masks and
     depths have those of their pictures.
+
+    Returns:
+        The two numbers, 0 of 0 if too few can be compared; and whether pairs are clearly more
+        alike than others, in the mean.
     """
     thumbs = []
     for pair in pairs[:: max(1, len(pairs) // COMPARED)]:
         with suppress(ValueError):  # what is no picture is told where it is read
             thumbs.append(torch.stack([_edges(path) for path in pair]))
     if len(thumbs) < COMPARED // 4:
-        return False
+        return 0, 0, False
     own = torch.stack(thumbs, dim=1)  # (2, n, cells)
     own = own - own.mean(dim=1, keepdim=True)
     own = own - own.mean(dim=2, keepdim=True)
     if own.std(dim=2).median(dim=1).values.min() < FLAT:
-        return False
+        return 0, 0, False
     one, other = torch.nn.functional.normalize(own, dim=2)
     alike = one @ other.T  # (n, n)
     others = alike[~torch.eye(len(alike), dtype=torch.bool)]
-    return bool(alike.diag().mean() - others.mean() > CLEARLY * others.std() / len(alike) ** 0.5)
+    row = torch.arange(len(alike))
+    same = int(((alike.argmax(dim=0) == row) & (alike.argmax(dim=1) == row)).sum())
+    clearly = alike.diag().mean() - others.mean() > CLEARLY * others.std() / len(alike) ** 0.5
+    return same, len(alike), bool(clearly)
 
 
 def _edges(path: Path) -> Tensor:
