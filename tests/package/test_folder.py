@@ -72,6 +72,8 @@ def test_folders_for_the_parts_are_taken_as_they_are(tmp_path, folders, lengths,
     parts = ("train", "validation", "trainval", "test")
     assert tuple(len(read(tmp_path, part).labels) for part in parts) == lengths
     assert {file.split("/")[0] for file in read(tmp_path, val).files} == {"val"}
+    told = "val is the test: beside train there is no other." in list_folder(tmp_path).notes
+    assert told == (val == "test")
 
 
 def animation(path):
@@ -131,7 +133,9 @@ def test_pixels_are_those_of_the_middle_and_in_the_right_colours(tmp_path):
     strip = Image.new("RGB", (90, 30), "black")
     strip.paste((250, 0, 0), (30, 0, 60, 15))  # the middle third: red above, black below
     strip.save(tmp_path / "strip.png")
-    pixels = read_picture(tmp_path / "strip.png", 30).pixels
+    pixels, remarks = read_picture(tmp_path / "strip.png", 30)
+    assert remarks[-1] == "more than half of it is cut off: its middle is taken"
+    assert read_picture(tmp_path / "strip.png", (20, 40)).remarks == remarks[:-1]
     assert pixels[0, 2:13].float().mean() > 245
     assert pixels[0, 17:].float().mean() < 5
     assert pixels[1:].float().mean() < 5
@@ -289,6 +293,10 @@ TOGETHER = {
     "frames": ("{}film_0001.png", "{}film_0002.png", "{}film_0003.png"),
     "patients": ("P{}-red-1.png", "P{}-red-2.png"),
     "a labelling tool's": ("{}_png.rf.9ab.png", "{}_png.rf.f31.png"),
+    "Augmentor's": (
+        "red_original_{}.png_0a1b2c3d-0a1b-4c5d-8e9f-0123456789ab.png",
+        "red_original_{}.png_9f8e7d6c-1a2b-4c5d-9e8f-ba9876543210.png",
+    ),
 }
 
 
@@ -515,6 +523,9 @@ def test_a_refused_folder_is_told_its_own_reason(tmp_path):
     folder(tmp_path / "deep" / "data")
     with pytest.raises(ValueError, match=r"deep/data holds green, red: name that one"):
         read(tmp_path / "deep")
+    (tmp_path / "deep/data/green").rename(tmp_path / "deep/data/Annotations")
+    with pytest.raises(ValueError, match=r"deep holds data$"):  # of that no classes would be
+        read(tmp_path / "deep")
 
 
 # --- one rule for what lies in a folder
@@ -614,7 +625,8 @@ def test_a_picture_is_turned_whatever_else_its_exif_holds(tmp_path):
     (tmp_path / "a.jpg").write_bytes(jpeg_with_rational(-1, 0))
     (tmp_path / "b.jpg").write_bytes(jpeg_with_rational(72, 1))
     one, other = (read_picture(tmp_path / name, 20) for name in ("a.jpg", "b.jpg"))
-    assert one.remarks == other.remarks == ("rotated by its camera: turned upright",)
+    assert one.remarks == other.remarks
+    assert one.remarks[0] == "rotated by its camera: turned upright"
     assert torch.equal(one.pixels, other.pixels)
 
 

@@ -352,9 +352,16 @@ def test_a_picture_that_is_learned_from_is_not_tested_under_another_name(tmp_pat
         fill(root / "train" / name, GREY, range(first, first + 9))
         fill(root / "test" / name, GREY, range(first, first + 3), "bmp")  # the first three
     words = trains(root, "--out", out)
-    assert "all pictures of the part test" in refusal(capsys, *words)
+    painted(GREY, (99, 40), seed=0).save(root / "train/cat/long.png")
+    painted(GREY, (99, 40), seed=0).save(root / "test/cat/long.bmp")
+    said = refusal(capsys, *words)
+    assert "all pictures of the part test" in said
+    assert "1 file, more than half of it is cut off: its middle is taken: test/cat/lo" in said
+    (root / "test/cat/long.bmp").unlink()
     fill(root / "test" / "cat", GREY, [50], "bmp")
-    assert "6 files, left out: equal to one of another part, pixel by pixel" in output(capsys, *words)
+    assert "6 files, left out: equal to one of another part, pixel by pixel" in output(
+        capsys, *words
+    )
     settings = stored_run(out)["settings"]
     assert own_pictures.read_pictures(settings, "test", root).files == ("test/cat/50.bmp",)
 
@@ -369,7 +376,10 @@ def test_what_training_left_out_has_no_part_in_any_command(tmp_path, capsys, lea
     told = re.search(r"\d+ files?, left out: equal to one of another part, .*", said)[0]
     judged = re.search(r"to test\): .*", said)[0]
     judged = sum(int(n) for n in re.findall(r"\d+ \+ (\d+)", judged))
-    for words in (["evaluate", out, "--part", part], ["results", out, "--out", tmp_path / "x.html"]):
+    for words in (
+        ["evaluate", out, "--part", part],
+        ["results", out, "--out", tmp_path / "x.html"],
+    ):
         printed = output(capsys, *words)
         assert told in printed
         assert "kept in the part" not in printed
@@ -697,6 +707,49 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     assert "lent: none is left for a test" in refusal(capsys, *words, "--out", tmp_path / "none")
 
 
+def test_copies_that_came_after_the_training_are_told_in_the_test(tmp_path, capsys):
+    root, out = tmp_path / "photos", tmp_path / "run"
+    for number, name in enumerate(("green", "red")):
+        (root / name).mkdir(parents=True)
+        for seed in range(20):
+            picture = painted(COLOURS[name], (4, 5), seed=seed + 100 * number)
+            picture.resize((80, 100)).save(root / name / f"{seed}.png")
+    assert run(*trains(root, "--out", out)) == 0
+    capsys.readouterr()
+    for path in root.rglob("*.png"):
+        Image.open(path).save(path.with_name(f"export{path.stem}x.jpg"))
+    said = output(capsys, "evaluate", out)
+    looks = r"[4-9] of \d+ pictures of the test look like one that is learned from \(\w+/export"
+    assert re.search(looks, said)
+    for path in root.rglob("*.png"):
+        path.unlink()
+    said = output(capsys, "evaluate", out)
+    assert (
+        "Whether new pictures of the test are copies of learned ones was not seen: none of" in said
+    )
+
+
+def test_a_test_of_other_pictures_or_classes_than_at_the_training_is_told(
+    photos, trained, tmp_path, capsys
+):
+    root = shutil.copytree(photos, tmp_path / "in")
+    parts = json.loads((trained / "parts.json").read_text())
+    tested = [name for name, part in parts.items() if part == "test" and name.startswith("red/")]
+    words = ["evaluate", trained, "--root", root]
+    assert "others than before" not in output(capsys, *words)
+    for name in tested:
+        (root / name).rename(root / "green" / f"was-{name[4:]}")
+    count = sum(part == "test" and "/" in name for name, part in parts.items())
+    told = "The pictures of the test or their classes are others than before "
+    told += f"({count} of 3 x 32 x 32 then"
+    page = ["results", trained, "--root", root, "--out", tmp_path / "page.html"]
+    for command in (words, page):
+        assert f"{told}, now the same with other labels)" in output(capsys, *command)
+    assert "others than before" not in output(capsys, *words, "--part", "train")
+    next((root / "green").glob("was-*")).unlink()
+    assert f"{told}, now {count - 1} of 3 x 32 x 32)" in output(capsys, *words)
+
+
 def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, monkeypatch, capsys):
     said = refusal(capsys, *learn, *SMALL, "--steps", 1, "--out", photos / "run")
     assert "out must lie outside of root: " in said
@@ -704,6 +757,13 @@ def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, m
     monkeypatch.setenv("HOME", str(photos))
     said = refusal(capsys, *learn, *SMALL, "--steps", 1, "--out=~/run")
     assert f"{photos}/run would be taken" in said
+
+
+def test_maps_are_not_drawn_among_the_pictures(trained, photos, tmp_path, capsys):
+    place = photos / "red" / "maps.png"
+    words = ["attention", 0, "--run", trained, "--out"]
+    assert f"out must lie outside of root: {place} would be" in refusal(capsys, *words, place)
+    assert not place.exists()
 
 
 def test_damaged_files_never_stand_for_the_test_of_a_small_class(tmp_path, capsys):

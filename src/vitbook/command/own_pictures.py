@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from vitbook.data.folder import (
     note,
     read_files,
     root_key,
+    what_was_found,
 )
 from vitbook.data.folder_names import listed as named
 from vitbook.data.near import near_ones
@@ -57,6 +59,9 @@ ALONE = (
     "that folder, if named, says what it has learned"
 )
 UNKNOWN = "{} does not say what it has learned from: what is tested here may be among that"
+UNSEEN = (
+    "Whether new pictures of the {} are copies of learned ones was not seen: none of these is in {}"
+)
 PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
@@ -177,7 +182,7 @@ def _apart(
         if not keep:
             raise ValueError(
                 f"all pictures of the part {part} of {listed.root} are equal, pixel by pixel, to "
-                "some of another part; bring others"
+                f"some of another part; bring others{what_was_found(found.notes)}"
             )
         if len(keep) < len(found.files):
             files = tuple(found.files[row] for row in keep)
@@ -190,11 +195,23 @@ def _apart(
             raise ValueError(
                 f"all pictures of {named(none)} in the part {part} of {listed.root} are equal, "
                 "pixel by pixel, to some of another part; bring others"
+                f"{what_was_found(found.notes)}"
             )
         if none and part == "test":
             notes.append(f"No picture of {named(none)} is left in the part test.")
     wrong = "equal to one of another class, pixel by pixel, so that one is wrong"
-    return apart, notes + [note(what, some) for what, some in ((TWIN, twins), (wrong, both)) if some]
+    return apart, notes + [
+        note(what, some) for what, some in ((TWIN, twins), (wrong, both)) if some
+    ]
+
+
+def require_outside(out: Path, root: str | None) -> None:
+    """Refuse to write where pictures are learned from."""
+    place = os.path.realpath(out)  # resolve() fails on a link that leads to itself
+    if root and Path(place).is_relative_to(os.path.realpath(root)):
+        raise ValueError(
+            f"out must lie outside of root: {out} would be taken for one of its classes or pictures"
+        )
 
 
 def _without_picture(found: FolderImages) -> list[str]:
@@ -279,6 +296,39 @@ def prepared(pictures: FolderImages, settings: dict) -> tuple[NormalizedImages, 
 
 def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     """One part of the pictures. A file that the run had in a part is in no other, ever after."""
+    return _read_again(settings, part, root)[1]
+
+
+def read_beside_learned(
+    settings: dict, part: str, root: str | None
+) -> tuple[FolderImages, list[str]]:
+    """One part, and its notes, those on new pictures that look like learned ones among them."""
+    listed, found = _read_again(settings, part, root)
+    new = {name_below(listed.root, path) for path in listed.new}
+    rows = [row for row, name in enumerate(found.files) if name in new]
+    if not rows:
+        return found, list(found.notes)
+    files = tuple(file for file in listed.files if file.path not in listed.new)
+    try:
+        learned = read_files(
+            listed._replace(files=files),
+            learned_by(settings),
+            size=settings["image_size"],
+            all_classes=False,
+        )
+    except EmptyPartError:
+        return found, [*found.notes, UNSEEN.format(part, listed.root)]
+    asked = FolderImages(
+        found.images[rows],
+        found.labels[rows],
+        found.classes,
+        tuple(found.files[row] for row in rows),
+        (),
+    )
+    return found, [*found.notes, *near_ones(learned, asked, part)]
+
+
+def _read_again(settings: dict, part: str, root: str | None) -> tuple[PictureFolder, FolderImages]:
     if root is None:
         raise ValueError(NEEDS_ROOT)
     if not Path(root).expanduser().is_dir():
@@ -299,7 +349,7 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
         notes += (NO_PARTS,)
     if empty := _without_picture(found):
         notes += (f"No picture of {named(empty)} is in the part {part}.",)
-    return found._replace(notes=notes)
+    return listed, found._replace(notes=notes)
 
 
 def model_of_timm(settings: dict, *, pretrained: bool = False) -> Any:

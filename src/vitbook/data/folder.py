@@ -44,6 +44,8 @@ SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which
 FLAT = 2  # of 255: edges that differ less from cell to cell are those of noise
 CLEARLY = 5  # standard errors
 COUNTER = re.compile(r"\D*\d{1,5}")  # names such as img_12 are alike in many classes
+# What tools make of one picture: Roboflow x_jpg.rf.HASH, Augmentor class_original_x.jpg_UUID.
+MADE = re.compile(r"(.+)\.rf\..*|.+?_original_(.+)\.\w+_[0-9a-f-]{36}")
 SERIES = re.compile(r"((?!.*\d{6})\D*\d.*\D)\d{1,4}")  # longer are dates, or of a data set
 LARGEST = 2**31  # bytes; no camera writes such a picture
 
@@ -65,7 +67,7 @@ class PictureFolder(NamedTuple):
     """What a folder holds before a picture is decoded; ``notes`` as in :class:`FolderImages`.
 
     ``ready``: its folders say which part a file is in. ``doubt``: why its classes were refused if
-    nobody had said that they are classes, or "".
+    nobody had said that they are classes, or "". ``new``: what a run has not seen.
     """
 
     root: Path
@@ -74,6 +76,7 @@ class PictureFolder(NamedTuple):
     notes: tuple[str, ...]
     ready: bool = False
     doubt: str = ""
+    new: frozenset[Path] = frozenset()
 
 
 class FolderImages(NamedTuple):
@@ -110,7 +113,9 @@ def load_folder(
     test, a fifth of the rest for the validation. If the folder holds ``train``, ``test`` and
     perhaps ``val`` with the classes below, in any case (``Training``), these are the parts instead.
 
-    Hidden files and folders are left out, links are followed, each folder is read once.
+    Hidden files and folders are left out, links are followed, each folder is read once. Of files
+    that are equal byte by byte one is taken; equal pixels in other files, which may lie in another
+    part, are not looked for: ``vitbook train`` leaves them out, and tells of near copies.
 
     Args:
         root: The folder.
@@ -196,6 +201,8 @@ def list_folder(
     _require_classes(root, names, "" if meant else doubt)
     files = _once(files, odd)
     twice = same + _together(files, names) + _alone(below)
+    if len(places) == 2 and folder_names.roles([places["test"].name]).get("validation"):
+        twice.append(f"{printed(places['test'].name)} is the test: beside train there is no other.")
     if "" in places and (several := [p for p, n in inner.items() if n > 1])[1:]:
         twice.append(
             f"{len(several)} folders inside classes ({listed([odd.name(p) for p in several])}) are "
@@ -206,10 +213,11 @@ def list_folder(
         files = [file for file in files if _is_picture(file.path, odd)]
     if "validation" not in places:
         files = _divided(files, tuple(places))
+    new: list[Path] = []
     if known is not None:
-        files = _as_known(files, known, odd)
-    ready = "" not in places
-    return PictureFolder(root, tuple(names), tuple(files), (*odd.notes(), *twice), ready, doubt)
+        files, new = _as_known(files, known, odd)
+    ready, notes = "" not in places, (*odd.notes(), *twice)
+    return PictureFolder(root, tuple(names), tuple(files), notes, ready, doubt, frozenset(new))
 
 
 def _require_classes(root: Path, names: Sequence[str], doubt: str) -> None:
@@ -288,14 +296,19 @@ def read_files(
         notes += (SCALED,)
     empty = [name for label, name in enumerate(classes) if label not in labels]
     if empty and (all_classes or not labels):
-        why = f". What was found: {' '.join(notes)}" if notes else ""
         each = "one in each part, two in train where the validation is cut from it,"
+        each = each if found.ready else f"at least {FEWEST.get(part, 3)}"
         raise EmptyPartError(
             f"{root} has no picture for the part {part} in {listed(empty)}: each class needs "
-            f"{each if found.ready else f'at least {FEWEST.get(part, 3)}'} that can be read{why}"
+            f"{each} that can be read{what_was_found(notes)}"
         )
     pixels = pixels[: len(labels)]
     return FolderImages(pixels, torch.tensor(labels), classes, tuple(files), notes)
+
+
+def what_was_found(notes: Sequence[str]) -> str:
+    """The end of a refusal: what may explain it."""
+    return f". What was found: {' '.join(notes)}" if notes else ""
 
 
 class _Odd:
@@ -432,7 +445,8 @@ def _deeper(root: Path, classes: list[str]) -> str:
     while len(classes) == 1 and (root / local(classes[0])).is_dir():
         root = root / local(classes[0])
         classes = list(_folders(root, _Odd(root)))
-    return f"; {root} holds {listed(classes)}: name that one" if len(classes) > 1 else ""
+    seldom = len(classes) < 2 or _doubt({"": _folders(root, _Odd(root))})
+    return "" if seldom else f"; {root} holds {listed(classes)}: name that one"
 
 
 def _divided(files: list[PictureFile], places: tuple[str, ...]) -> list[PictureFile]:
@@ -458,12 +472,14 @@ def _cut(number: int, part: str) -> list[str]:
     return ["test"] * tested + ["validation"] * kept + ["train"] * number
 
 
-def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> list[PictureFile]:
-    """Each file in the part that a run had it in; a new one where the folder says.
+def _as_known(
+    files: list[PictureFile], known: Mapping[str, str], odd: _Odd
+) -> tuple[list[PictureFile], list[Path]]:
+    """Each file in the part that a run had it in; new ones where the folder says, and which.
 
     A file counts as that of its name, whatever its ending, if that one is gone.
     """
-    kept, new = [], []
+    kept, new, alike = [], [], []
     roots = {one for one in known if one.startswith(ROOT)}
     then = {one for one in known if "/" in one} - roots
     gone = sorted(
@@ -487,6 +503,7 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
             odd.add("written anew since the training, kept in its part", file.path)
         elif part is None and named:
             odd.add(ALIKE, file.path)
+            alike.append(file.path)
         elif part is None:
             new.append(file.path)
         elif part != file.part:
@@ -497,7 +514,7 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
     perhaps = f", as {some} gone: if they are the same, it has learned from them"
     for path in new:
         odd.add(f"new since the training{perhaps if lost > 0 else ''}", path)
-    return kept
+    return kept, new + alike
 
 
 def root_key(root: Path) -> str:
@@ -594,7 +611,8 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
     for file in files:
         stem, beside = file.path.stem, stems[file.path.parent]
         known = (one for one in _originals(stem) if one in beside)
-        name = stem.partition(".rf.")[0]
+        made = MADE.fullmatch(stem)
+        name = made[1] or made[2] if made else stem
         series = SERIES.fullmatch(name)  # x1_crop2: the second number counts views of the first
         thing = next(known, series[1] if series else name)
         things[file.label, file.path.parent, thing].append(file.path.name)

@@ -61,10 +61,11 @@ def _copies(
     for near, least in ((surely, SHARE), (first < WORSE * fifth, max(MOST, FIFTH / len(rows)))):
         copies = near.nonzero().flatten().tolist()
         if len(copies) > least * len(rows):
-            nearest = neighbours[view, row][copies[0], 0]
+            one = printed(judged[rows[copies[0]]])
+            other = printed(learned[neighbours[view, row][copies[0], 0]])
             return [
-                f"{len(copies)} of {len(rows)} pictures of the {part} look like one that is learned "
-                f"from ({printed(judged[rows[copies[0]]])} like {printed(learned[nearest])}): "
+                f"{len(copies)} of {len(rows)} pictures of the {part} look like one that is "
+                f"learned from ({one} like {other}): "
                 "copies that were saved anew, mirrored, turned or at another size, test nothing."
             ]
     return []
