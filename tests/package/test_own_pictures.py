@@ -719,7 +719,7 @@ def test_copies_that_came_after_the_training_are_told_in_the_test(tmp_path, caps
     for path in root.rglob("*.png"):
         Image.open(path).save(path.with_name(f"export{path.stem}x.jpg"))
     said = output(capsys, "evaluate", out)
-    looks = r"[4-9] of \d+ pictures of the test look like one that is learned from \(\w+/export"
+    looks = r"[4-9] of \d+ pictures of the test that are new look like one .* \(\w+/export"
     assert re.search(looks, said)
     for path in root.rglob("*.png"):
         path.unlink()
@@ -748,6 +748,14 @@ def test_a_test_of_other_pictures_or_classes_than_at_the_training_is_told(
     assert "others than before" not in output(capsys, *words, "--part", "train")
     next((root / "green").glob("was-*")).unlink()
     assert f"{told}, now {count - 1} of 3 x 32 x 32)" in output(capsys, *words)
+    out = shutil.copytree(trained, tmp_path / "older")
+    with safe_open(out / "checkpoint.safetensors", "pt") as file:
+        kept = file.metadata()
+    notes = json.loads(kept["notes"])
+    notes["tested"] = notes["tested"]["labelled"]  # a sum alone, as older runs have it
+    save_file(weights(out), out / "checkpoint.safetensors", kept | {"notes": json.dumps(notes)})
+    assert "others than before: losses" in output(capsys, "evaluate", out, "--root", root)
+    assert "others than before" not in output(capsys, "evaluate", out)
 
 
 def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, monkeypatch, capsys):

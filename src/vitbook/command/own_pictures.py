@@ -185,10 +185,7 @@ def _apart(
                 f"some of another part; bring others{what_was_found(found.notes)}"
             )
         if len(keep) < len(found.files):
-            files = tuple(found.files[row] for row in keep)
-            found = found._replace(
-                images=found.images[keep], labels=found.labels[keep], files=files
-            )
+            found = _rows(found, keep)
         apart[part] = found
         none = _without_picture(found)
         if none and part in ("train", "trainval"):
@@ -203,6 +200,11 @@ def _apart(
     return apart, notes + [
         note(what, some) for what, some in ((TWIN, twins), (wrong, both)) if some
     ]
+
+
+def _rows(found: FolderImages, rows: list[int]) -> FolderImages:
+    files = tuple(found.files[row] for row in rows)
+    return found._replace(images=found.images[rows], labels=found.labels[rows], files=files)
 
 
 def require_outside(out: Path, root: str | None) -> None:
@@ -299,33 +301,21 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     return _read_again(settings, part, root)[1]
 
 
-def read_beside_learned(
-    settings: dict, part: str, root: str | None
-) -> tuple[FolderImages, list[str]]:
-    """One part, and its notes, those on new pictures that look like learned ones among them."""
+def read_beside_learned(settings: dict, part: str, root: str | None) -> FolderImages:
+    """The same of a part that was not learned; notes tell of new pictures that are near copies."""
     listed, found = _read_again(settings, part, root)
     new = {name_below(listed.root, path) for path in listed.new}
     rows = [row for row, name in enumerate(found.files) if name in new]
     if not rows:
-        return found, list(found.notes)
+        return found
     files = tuple(file for file in listed.files if file.path not in listed.new)
     try:
-        learned = read_files(
-            listed._replace(files=files),
-            learned_by(settings),
-            size=settings["image_size"],
-            all_classes=False,
-        )
+        learned, size = listed._replace(files=files), settings["image_size"]
+        known = read_files(learned, learned_by(settings), size=size, all_classes=False)
+        told = near_ones(known, _rows(found, rows), f"{part} that are new")
     except EmptyPartError:
-        return found, [*found.notes, UNSEEN.format(part, listed.root)]
-    asked = FolderImages(
-        found.images[rows],
-        found.labels[rows],
-        found.classes,
-        tuple(found.files[row] for row in rows),
-        (),
-    )
-    return found, [*found.notes, *near_ones(learned, asked, part)]
+        told = [UNSEEN.format(part, listed.root)]
+    return found._replace(notes=(*found.notes, *told))
 
 
 def _read_again(settings: dict, part: str, root: str | None) -> tuple[PictureFolder, FolderImages]:

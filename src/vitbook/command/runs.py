@@ -35,7 +35,7 @@ FORMAT = 4  # 0.1.0 wrote 3
 DAMAGE: tuple[type[Exception], ...] = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 DAMAGE += (KeyError, TypeError, AttributeError)
 OTHER_TEST = (
-    "The pictures of the {} or their classes are others than before ({}): losses and accuracies of "
+    "The pictures of the {} or their classes are others than before{}: losses and accuracies of "
     "now are not to be compared with the earlier ones, of metrics.csv."
 )
 SHOWN = 60  # letters of a setting in a sentence
@@ -226,16 +226,16 @@ def asked_part(
     has to know of them, which is printed, too."""
     settings, root, model = trained_model(options)
     known: tuple[Images, Tensor]
-    part, notes = options.part, list[str]()
-    learned = {"trainval": ("train", "validation", "trainval"), "train": ("train", "trainval")}
-    if part in learned[own_pictures.learned_by(settings)]:
-        notes = [own_pictures.LEARNED.format(part)]
+    part, learned = options.part, {"train", "trainval"}
+    learned |= {"validation"} if own_pictures.learned_by(settings) == "trainval" else set()
+    notes = [own_pictures.LEARNED.format(part)] if part in learned else []
     if settings["data"] == "folder":
-        pictures, told = own_pictures.read_beside_learned(settings, part, root)
+        read = own_pictures.read_pictures if notes else own_pictures.read_beside_learned
+        pictures = read(settings, part, root)
         known, titles = own_pictures.prepared(pictures, settings), list(pictures.files)
+        notes += pictures.notes
         if part == ("test" if settings["learn_from"] == "trainval" else "validation"):
-            told += other_test(Path(options.run) / CHECKPOINT_FILE, fingerprint(*known), part)
-        notes += told
+            notes += other_test(Path(options.run) / CHECKPOINT_FILE, fingerprint(*known), part)
     else:
         known = load_part(settings, part, root)
         titles = [f"{part} image {i}" for i in range(len(known[1]))]
@@ -247,9 +247,10 @@ def asked_part(
 def other_test(checkpoint: Path, now: dict, part: str) -> list[str]:
     """A sentence where the fingerprint of what is judged by is not that of the training."""
     before = kept_notes(checkpoint).get("tested", {})
-    before = {"labelled": before} if isinstance(before, int) else before  # of an older run
+    if isinstance(before, int):  # of an older run, which kept a sum alone
+        return [] if before == now["labelled"] else [OTHER_TEST.format(part, "")]
     other = difference({name: before[name] for name in before if name != "crc32"}, now)
-    return [OTHER_TEST.format(part, other)] if other else []
+    return [OTHER_TEST.format(part, f" ({other})")] if other else []
 
 
 def _left(metadata: dict[str, str]) -> list[str]:
