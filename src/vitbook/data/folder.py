@@ -42,7 +42,7 @@ ROOT = "root:"  # begins what the parts of a run tell of the folders that their 
 COMPARED = 32  # pictures of each of two classes that are looked at, if both have their numbers
 SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which they are summed
 FLAT = 2  # of 255: edges that differ less from cell to cell are those of noise
-CLEARLY = 5  # standard errors
+CLEARLY, PERHAPS = 5, 2.5  # standard errors
 COUNTER = re.compile(r"\D*\d{1,5}")  # names such as img_12 are alike in many classes
 # What tools make of one picture: Roboflow x_jpg.rf.HASH, Augmentor class_original_x.jpg_UUID.
 MADE = re.compile(r"(.+)\.rf\..*|.+?_original_(.+)\.\w+_[0-9a-f-]{36}")
@@ -537,13 +537,14 @@ def _twice(files: list[PictureFile], classes: Sequence[str]) -> tuple[str, list[
         ("files of the same numbers", numbers),
     ):
         for one, other, pairs in _shared(marked, Counter(file.label for file in files)):
-            alike, of, clearly = (0, 0, True) if what.startswith("of") else _look_alike(pairs)
+            alike, of, errors = (0, 0, 0.0) if what.startswith("of") else _look_alike(pairs)
             told = f"{printed(classes[one])} and {printed(classes[other])} hold {len(pairs)} {what}"
             told += f", of which {alike} of {of} compared look alike" if of else ""
             told += ": are these the same things twice, copies, or pictures and their masks?"
-            if clearly or not of if marked is not numbers else 2 * alike > of:
+            sure = 2 * alike > of if marked is numbers else errors > PERHAPS or not of
+            if sure:
                 return told, []
-            if of and (clearly or marked is telling):
+            if errors > CLEARLY or marked is telling:
                 doubts.append(told)
     return "", doubts[:1]  # of the two classes that have most in common
 
@@ -565,34 +566,34 @@ def _shared(
             yield one, other, pairs
 
 
-def _look_alike(pairs: list[tuple[Path, Path]]) -> tuple[int, int, bool]:
+def _look_alike(pairs: list[tuple[Path, Path]]) -> tuple[int, int, float]:
     """How many pictures and those of their marks in the other class look most alike, of how many.
 
     Compared is where their edges are, coarsely, without what a class has in common: masks and
     depths have those of their pictures.
 
     Returns:
-        The two numbers, 0 of 0 if too few can be compared; and whether pairs are clearly more
-        alike than others, in the mean.
+        The two numbers, 0 of 0 if too few can be compared; and by how many standard errors pairs
+        are more alike than others.
     """
     thumbs = []
     for pair in pairs[:: max(1, len(pairs) // COMPARED)]:
         with suppress(ValueError):  # what is no picture is told where it is read
             thumbs.append(torch.stack([_edges(path) for path in pair]))
     if len(thumbs) < COMPARED // 4:
-        return 0, 0, False
+        return 0, 0, 0.0
     own = torch.stack(thumbs, dim=1)  # (2, n, cells)
     own = own - own.mean(dim=1, keepdim=True)
     own = own - own.mean(dim=2, keepdim=True)
     if own.std(dim=2).median(dim=1).values.min() < FLAT:
-        return 0, 0, False
+        return 0, 0, 0.0
     one, other = torch.nn.functional.normalize(own, dim=2)
     alike = one @ other.T  # (n, n)
     others = alike[~torch.eye(len(alike), dtype=torch.bool)]
     row = torch.arange(len(alike))
     same = int(((alike.argmax(dim=0) == row) & (alike.argmax(dim=1) == row)).sum())
-    clearly = alike.diag().mean() - others.mean() > CLEARLY * others.std() / len(alike) ** 0.5
-    return same, len(alike), bool(clearly)
+    errors = (alike.diag().mean() - others.mean()) / others.std() * len(alike) ** 0.5
+    return same, len(alike), float(errors)
 
 
 def _edges(path: Path) -> Tensor:
