@@ -355,7 +355,7 @@ def test_a_picture_that_is_learned_from_is_not_tested_under_another_name(tmp_pat
     painted(GREY, (99, 40), seed=0).save(root / "train/cat/long.png")
     painted(GREY, (99, 40), seed=0).save(root / "test/cat/long.bmp")
     said = refusal(capsys, *words)
-    assert "all pictures of the part test" in said
+    assert "all pictures of cat, dog in the part test" in said
     assert "1 file, more than half of it is cut off: its middle is taken: test/cat/lo" in said
     (root / "test/cat/long.bmp").unlink()
     fill(root / "test" / "cat", GREY, [50], "bmp")

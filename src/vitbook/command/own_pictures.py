@@ -179,16 +179,11 @@ def _apart(
             else:
                 twins.append(name)
                 parts[file.key] = LEFT
-        if not keep:
-            raise ValueError(
-                f"all pictures of the part {part} of {listed.root} are equal, pixel by pixel, to "
-                f"some of another part; bring others{what_was_found(found.notes)}"
-            )
         if len(keep) < len(found.files):
             found = _rows(found, keep)
         apart[part] = found
         none = _without_picture(found)
-        if none and part in ("train", "trainval"):
+        if not keep or (none and part in ("train", "trainval")):
             raise ValueError(
                 f"all pictures of {named(none)} in the part {part} of {listed.root} are equal, "
                 "pixel by pixel, to some of another part; bring others"
