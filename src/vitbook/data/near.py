@@ -49,7 +49,7 @@ def _copies(
     if len(known) < FIFTH:
         return []
     square = known.unflatten(1, (-1, CELLS, CELLS))
-    turned = [torch.rot90(x, k, (2, 3)) for x in (square, square.flip(3)) for k in range(4)]
+    turned = (torch.rot90(x, k, (2, 3)) for x in (square, square.flip(3)) for k in range(4))
     views = [_nearest(asked[rows], one.flatten(1)) for one in turned]
     distances, neighbours = (torch.stack(one) for one in zip(*views, strict=True))
     row = torch.arange(len(rows))
