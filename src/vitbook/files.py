@@ -102,6 +102,7 @@ def defined_in(place: str, option: str, kind: str) -> Callable[..., Any]:
     if spec is None or spec.loader is None:
         raise ValueError(f"{option} must be FILE.py:{kind}, got {place}")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where Python looks for what belongs to a class
     if (folder := str(Path(path).resolve().parent)) not in sys.path:
         sys.path.append(folder)  # at the end: it hides nothing
     spec.loader.exec_module(module)

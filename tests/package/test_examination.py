@@ -85,6 +85,14 @@ class WithFeatures(SmallCNN):
         return super().forward(images), images
 
 
+class WithAuxiliary(SmallCNN):
+    """Returns logits, and more in training, as Inception and distilled DeiT do."""
+
+    def forward(self, images):
+        logits = super().forward(images)
+        return (logits, logits) if self.training else logits
+
+
 class Unregistered(nn.Module):
     """Its layers are in a list, so the optimizer never hears of them."""
 
@@ -176,6 +184,7 @@ FAULTS = {
     "labels of other images": (model, {"labels": LABELS.roll(1)}, PAIRED),
     "one label for all images": (model, {"labels": torch.zeros_like(LABELS)}, NUMBERS),
     "logits and features": (WithFeatures, {}, LOGITS),
+    "logits and features in training": (WithAuxiliary, {}, LOGITS),
     "no running statistics": (lambda: SmallCNN(track_running_stats=False), {}, REST),
     "BatchNorm that remembers nothing": (
         lambda: SmallCNN(momentum=0.0),

@@ -156,9 +156,6 @@ def test_what_is_no_folder_of_classes_is_refused(tmp_path):
         load_folder(folder(tmp_path / "good"), size=16, channels=4)
     with pytest.raises(ValueError, match="part must be"):
         read(tmp_path / "good", "dev")
-    (tmp_path / "x.png").write_bytes(b"no")
-    with pytest.raises(PictureError, match="cannot be read"):
-        read_picture(tmp_path / "x.png", 16)
 
 
 # --- which folders are classes, which are parts
@@ -979,7 +976,8 @@ def as_jpeg(image):
 def test_copies_that_were_saved_anew_are_told_and_other_pictures_are_not():
     pictures = scenes(60)
     learned, others = part_of(pictures[:40], "train"), pictures[40:]
-    assert near_ones(learned, part_of(others, "test", 900)) == []
+    for some in (learned, part_of(pictures[:4], "train")):
+        assert near_ones(some, part_of(others, "test", 900)) == []
     for changed in (pictures[7], pictures[7].flip(2), pictures[7].rot90(1, (1, 2))):
         anew = torch.stack([as_jpeg(changed), *others[1:]])
         (told,) = near_ones(learned, part_of(anew, "validation", 900), "validation")
@@ -991,6 +989,7 @@ def test_frames_of_a_film_on_both_sides_are_told():
     places = torch.linspace(0, 1, 30)[:, None, None, None]
     first, last = scenes(2).float()
     film = (first * (1 - places) + last * places).to(torch.uint8)
-    for images, some in ((film, 1), (scenes(30), 0)):
-        notes = near_ones(part_of(images[:20], "train"), part_of(images[20:], "test", 20))
+    few = scenes(2).repeat_interleave(2, dim=0)
+    for images, cut, some in ((film, 20, 1), (scenes(30), 20, 0), (few, 3, 0)):
+        notes = near_ones(part_of(images[:cut], "train"), part_of(images[cut:], "test", cut))
         assert len([note for note in notes if "of one film, or of one thing" in note]) == some

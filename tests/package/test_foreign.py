@@ -50,6 +50,11 @@ WIDER = VisionTransformer(**SIZES | {"embed_dim": 16}).state_dict()
 NOT_WHOLE = {name: tensor for name, tensor in OTHER.items() if name != "encoder.norm.bias"}
 
 
+HEAD = {name: STATE[f"head.{name}"] for name in ("weight", "bias")}
+NO_HEAD = {name: tensor for name, tensor in STATE.items() if not name.startswith("head.")}
+TWO = {"lora_A": torch.ones(2), "lora_B": torch.ones(2)}
+
+
 def with_prefix(prefix, state=STATE):
     return {prefix + name: tensor for name, tensor in state.items()}
 
@@ -74,7 +79,7 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "two": (with_prefix("model.backbone."), "with the prefix model.backbone. is taken"),
     "more beside": (
         with_prefix("backbone.") | {"neck.weight": torch.ones(2)},
-        "left out, without this prefix: neck.weight",
+        "the prefix backbone. is taken; x.pth: left out: neck.weight",
     ),
     "in a dict": ({"state_dict": STATE, "optimizer": {"state": {0: OTHER}}}, "state_dict is taken"),
     "namespace": ({"model": STATE, "args": argparse.Namespace(lr=1)}, "model is taken"),
@@ -135,6 +140,25 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
         {"model": STATE, "ema": {name: 0 * x for name, x in STATE.items()}},
         "holds model and ema: model is taken",
     ),
+    "head beside": (
+        {"backbone": NO_HEAD, "head": HEAD},
+        "backbone is taken; x.pth: head.weight, head.bias beside it: taken, too",
+    ),
+    "head above": (with_prefix("backbone.", NO_HEAD) | with_prefix("head.", HEAD), "taken, too"),
+    "head in it": (NO_HEAD | {"head": HEAD}, "x.pth: head.weight, head.bias beside it: taken, too"),
+    "head further out": (
+        {"net": with_prefix("model.backbone.", NO_HEAD) | with_prefix("model.head.", HEAD)},
+        "x.pth: net.model.head.weight, net.model.head.bias beside it: taken, too",
+    ),
+    "second head": (
+        {"model": STATE, "head": {"weight": torch.ones(3, 8), "bias": torch.ones(3)}},
+        "model is taken; x.pth: left out: head.weight, head.bias",
+    ),
+    "LoRA beside": ({"model": STATE, "lora": TWO}, "left out: lora.lora_A, lora.lora_B"),
+    "LoRA in it": (STATE | {"lora": {"b": {0: TWO}}}, "left out: lora.b.0.lora_A, lora.b.0.lora_B"),
+    "part of a mean": ({"model": STATE, "ema": TWO}, "left out: ema.lora_A, ema.lora_B"),
+    "list": ({"model": STATE, "mean": [torch.ones(2)]}, "left out: mean.0"),
+    "one beside": ({"model": STATE, "centre": torch.ones(2)}, "left out: centre"),
 }
 
 
@@ -161,7 +185,7 @@ def test_what_is_taken_of_a_file_is_the_right_one_and_said(tmp_path, kind, legac
     for name, tensor in state.items():
         expected = EIGHTHS[name] if kind == "8 bits" else STATE[name]
         torch.testing.assert_close(tensor.float(), expected, atol=1e-3, rtol=0)
-    assert (words in " ".join(notes)) if words else notes == []
+    assert (words in "; ".join(notes)) if words else notes == []
 
 
 def shards(place, ending):
@@ -192,6 +216,14 @@ def test_of_one_tensor_in_two_shards_the_one_is_taken_that_the_index_names(tmp_p
     assert torch.equal(read_weights(index)[""]["cls_token"], STATE["cls_token"])
     torch.save([1], tmp_path / "m-2-of-2.bin")
     with pytest.raises(ValueError, match=r"m-2-of-2.bin holds no state dict but list"):
+        read_weights(index)
+
+
+def test_a_tensor_that_an_index_names_and_no_shard_holds_is_named(tmp_path):
+    index = shards(tmp_path, "safetensors")
+    place = json.loads(index.read_text())["weight_map"]
+    index.write_text(json.dumps({"weight_map": place | {"lora.A": "m-1-of-2.safetensors"}}))
+    with pytest.raises(ValueError, match=r"names lora\.A, which no file of its list holds"):
         read_weights(index)
 
 
@@ -249,6 +281,7 @@ OF_OTHER_KINDS = {  # what is no weight, and what is said of it
     "sparse": (lambda x: x.to_sparse(), "torch.sparse_coo"),
     "meta": (lambda x: x.to("meta"), "a shape without numbers"),
     "elsewhere": (lambda x: torch.empty(0), r"of the shape \(0,\)"),
+    "no rows": (lambda x: x[:0], r"of the shape \(0, 8\)"),
     "nested": (lambda x: torch.nested.nested_tensor([x, x]), "is missing|lacks"),
 }
 
@@ -276,6 +309,24 @@ def test_matrices_that_hold_nothing_are_named():
     words = "nothing but zeros in encoder.blocks.1.attn.qkv.weight: were they all written?"
     assert load_weights(VisionTransformer(**SIZES), zeros) == [words]
     assert load_whole(VisionTransformer(**SIZES), zeros, "x") == [words]
+
+
+def test_a_class_whose_module_is_not_imported_takes_weights():
+    kind = type("Own", (VisionTransformer,), {"__module__": "read_from_a_file"})
+    assert load_whole(kind(**SIZES), STATE, "x") == []
+
+
+@pytest.mark.parametrize("load", [load_weights, adapt])
+def test_one_logit_one_patch_and_a_class_token_without_batch_axis_are_no_stumbling_block(load):
+    model = VisionTransformer(**SIZES | {"num_classes": 1, "image_size": 8, "pool": "mean"})
+    assert load_whole(model, model.state_dict(), "x") == []
+    state = {name: torch.randn(x.shape) for name, x in model.state_dict().items()}
+    assert len(state["positions.table"]) == len(state["head.weight"]) == 1
+    load(model, state)
+    for name in ("positions.table", "encoder.norm.bias"):
+        assert torch.equal(model.state_dict()[name], state[name])
+    with pytest.raises(ValueError, match=r"cls_token has the shape \(1, 8\)"):
+        load(VisionTransformer(**SIZES), STATE | {"cls_token": torch.ones(1, 8)})
 
 
 def ends_in_zeros(name, number, state):
@@ -665,16 +716,27 @@ APART = {
 TOLD = {
     "are in chunks": {n.replace("blocks.", "blocks.0."): x for n, x in STATE.items()},
     "keep queries, keys and values": {n: x for n, x in STATE.items() if "qkv" not in n} | APART,
-    r"got the shape \(8, 192\): of a linear": {
+    r"the shape \(8, 192\).*: of a linear": {
         n: x.flatten(1) if "patch_embed.proj.w" in n else x for n, x in STATE.items()
     },
 }
 
 
+KERNEL = "patch_embed.proj.weight"
+TOLD |= {
+    r"puts channels last\? permute\(3, 2, 0, 1\)": STATE
+    | {KERNEL: STATE[KERNEL].permute(2, 3, 1, 0)},
+    r"the shape \(96,\).*: flat, as FSDP": STATE | {KERNEL: STATE[KERNEL].flatten()[:96]},
+    "qkv.bias_mask is unknown to the model$": STATE
+    | {"encoder.blocks.0.attn.qkv.bias_mask": torch.ones(24)},
+}
+
+
 @pytest.mark.parametrize("words", TOLD)
 def test_a_layout_of_others_is_refused_with_what_to_do(words):
-    with pytest.raises(ValueError, match=words):
-        adapt(VisionTransformer(**SIZES), TOLD[words])
+    for load in (adapt, load_weights):
+        with pytest.raises(ValueError, match=words):
+            load(VisionTransformer(**SIZES), TOLD[words])
 
 
 def test_a_refusal_tells_names_of_both_where_all_blocks_are_called_otherwise(tmp_path):
@@ -692,6 +754,65 @@ def test_names_of_another_model_are_told():
     broken = STATE | {"head.bias": STATE["head.bias"] * float("nan")}
     with pytest.raises(ValueError, match=r"holds nan or inf in head\.bias"):
         load_whole(OURS, broken, "x.pth")
+
+
+def test_a_head_under_a_name_of_others_is_left_out_and_no_false_reason_given():
+    notes = load_weights(VisionTransformer(**SIZES), {"backbone": NO_HEAD, "classifier": HEAD})
+    left = "left out: classifier.weight, classifier.bias"
+    assert notes[1:] == [f"weights: {left}", "head left fresh: what is taken has none"]
+
+
+def test_a_mapping_for_each_part_of_a_model_is_taken_by_their_names():
+    model = nn.ModuleDict({"body": nn.Linear(2, 2), "classifier": nn.Linear(2, 3)})
+    parts = {name: part.state_dict() for name, part in model.items()}
+    state, notes = take({name: parts[name] for name in parts}, model.state_dict(), "x")
+    assert state.keys() == model.state_dict().keys()
+    assert notes == []
+
+
+def test_of_a_file_that_fits_nowhere_all_names_are_told_whole():
+    layers = {f"layer{i}": {"kernel": torch.ones(8, 8), "bias": torch.ones(8)} for i in "01"}
+    for load in (load_weights, adapt):
+        with pytest.raises(ValueError, match=r"params\.layer0\.kernel"):
+            load(VisionTransformer(**SIZES), {"params": layers})
+
+
+def test_a_tensor_whose_key_is_no_text_is_refused_like_any_that_is_unknown():
+    words = r"5 is unknown to the model; \('a', 'b'\) is unknown"
+    with pytest.raises(ValueError, match=words):
+        load_weights(
+            VisionTransformer(**SIZES), STATE | {5: torch.ones(3), ("a", "b"): HEAD["bias"]}
+        )
+
+
+TWICE = {  # what comes to a name that there is, and that name in the file
+    "encoder.norm.bias": ("norm.bias", of_timm),
+    "blocks.0._orig_mod.norm1.bias": ("blocks.0.norm1.bias", of_timm),
+    "encoder.blocks.0._checkpoint_wrapped_module.norm1.bias": ("encoder.blocks.0.norm1.bias", dict),
+}
+
+
+@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("second", TWICE)
+def test_two_tensors_that_come_to_one_name_are_both_named(second, prefix):
+    first, names = TWICE[second]
+    state = with_prefix(prefix, names(STATE) | {second: torch.ones(8)})
+    for load in (load_weights, adapt):
+        with pytest.raises(ValueError, match="hold each tensor once: ") as caught:
+            load(VisionTransformer(**SIZES), state)
+        assert all(re.search(rf"[ .]{re.escape(n)} ", str(caught.value)) for n in (first, second))
+
+
+@pytest.mark.parametrize(("kind", "number"), [(torch.float16, 1e6), (torch.float32, 1e300)])
+def test_numbers_that_the_model_cannot_hold_are_refused(kind, number):
+    model, name = VisionTransformer(**SIZES).to(kind), "encoder.blocks.0.mlp.fc1.weight"
+    state = {key: x.double() for key, x in STATE.items()}
+    load_weights(model, state)
+    state[name][0, 0] = number
+    for load in (load_weights, lambda model, state: load_whole(model, state, "x")):
+        with pytest.raises(ValueError, match=f"holds numbers too large for {kind}") as caught:
+            load(model, state)
+        assert name in str(caught.value)
 
 
 @pytest.mark.parametrize("prefix", ["module.", "model.", "backbone.", "_orig_mod."])

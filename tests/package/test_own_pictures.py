@@ -1,6 +1,5 @@
 """A run on one's own pictures: trained, resumed, started from other weights, asked about files."""
 
-import argparse
 import io
 import json
 import os
@@ -293,6 +292,40 @@ def test_the_file_of_a_run_lends_what_its_folder_does(trained, learn, tmp_path, 
     assert run(*words, "--position-base", 100, "--num-heads", 4, "--dropout", 0.1) == 0
 
 
+def test_a_folder_with_a_checkpoint_alone_lends_what_the_checkpoint_says(
+    trained, learn, photos, tmp_path, capsys
+):
+    bare, words = tmp_path / "bare", [*learn, "--steps", 1, "--head-epochs", 0, "--no-progress"]
+    bare.mkdir()
+    shutil.copy(trained / "checkpoint.safetensors", bare)
+    words += ["--weights", bare, "--out", tmp_path / "run"]
+    for other, told in (
+        (["--positions", "none"], "belong to another model: positions was learned, now none"),
+        (["--depth", 3], "leave out the options that say otherwise"),
+        (["--pool", "mean"], "leave out the options that say otherwise"),
+        (["--embed-dim", 64], "leave out the options that say otherwise"),
+        (["--timm", "test_vit"], "leave out the options that say otherwise"),
+    ):
+        assert run(*words, *other) == 2
+        said = capsys.readouterr().err
+        assert told in said
+        assert "--timm NAME" not in said
+    assert run(*words) == 0
+    theirs, ours = settings_in(trained), settings_in(tmp_path / "run")
+    for name in (*SIZES, "image_size", "mean", "std"):
+        assert ours[name] == theirs[name]
+    assert "are those of the run of" in capsys.readouterr().out
+    (tmp_path / "own.py").write_text(
+        "from vitbook.models.vit import VisionTransformer\n"
+        f"SIZES = {SIZES | {'image_size': 32, 'in_channels': 3, 'num_classes': 3}}\n"
+        "def build(): return VisionTransformer(**SIZES)\n"
+    )
+    for place in (bare, bare / "checkpoint.safetensors"):
+        words = ["--model", f"{tmp_path}/own.py:build", "--weights", place, "--no-audit"]
+        words += ["--out", tmp_path / "look.html"]
+        assert run("attention", photos / "red" / "1.png", *words) == 0
+
+
 def test_normalization_is_that_of_the_weights_where_it_is_known(trained, learn, tmp_path, capsys):
     other = tmp_path / "pictures"
     for n, name in enumerate(COLOURS):
@@ -319,7 +352,9 @@ def test_normalization_is_that_of_the_weights_where_it_is_known(trained, learn, 
     assert "std [0.4, 0.5, 0.6]: taken" in printed
     assert "says test_vit2.x, and not test_vit: is this its kind?" in printed
     assert "says test_vit2.x, and not test_vit" in output(capsys, *look)
-    assert "mean 0.1, 0.2, 0.3, std 0.4, 0.5, 0.6" in (tmp_path / "look.html").read_text()
+    page = (tmp_path / "look.html").read_text()
+    assert "the config.json beside x.safetensors says test_vit2.x, and not test_vit" in page
+    assert "mean 0.1, 0.2, 0.3, std 0.4, 0.5, 0.6" in page
 
 
 def test_heads_that_are_told_are_built_and_those_of_timm_are_not_told(learn, tmp_path, capsys):
@@ -774,6 +809,15 @@ def test_maps_are_not_drawn_among_the_pictures(trained, photos, tmp_path, capsys
     assert not place.exists()
 
 
+def test_a_run_whose_classes_are_called_like_parts_knows_them(tmp_path, capsys):
+    root, out = tmp_path / "in", tmp_path / "run"
+    fill(root / "train" / "a", GREEN, range(8))
+    fill(root / "test" / "b", RED, range(8, 16))
+    assert run(*trains(root, "--folders-are-classes", "--out", out)) == 0
+    assert settings_in(out)["classes"] == ["test", "train"]
+    assert re.search("[0-4] of 4 right", output(capsys, "evaluate", out))
+
+
 def test_damaged_files_never_stand_for_the_test_of_a_small_class(tmp_path, capsys):
     fill(tmp_path / "in" / "green", GREEN, range(6))
     fill(tmp_path / "in" / "red", RED, range(6))
@@ -984,8 +1028,8 @@ def test_a_run_json_that_is_not_what_was_written_is_called_damaged(trained, tmp_
     kept = path.read_bytes()
     spoiled = [b"[" * 100_000, b"\xff" + kept, kept.replace(b'"mean"', b'"meat"')]
     spoiled += [
-        kept.replace(b'"classes"', b'"glasses"'),
-        kept.replace(b'"root": "', b'"root": 1, "'),
+        kept.replace(b'"classes": [', b'"classes": 1, "were": ['),
+        kept.replace(b'"root": "', b'"root": 1, "was": "'),
     ]
     for data in spoiled:
         path.write_bytes(data)
@@ -1094,20 +1138,3 @@ def test_predict_says_what_was_done_to_a_picture(trained, tmp_path, capsys):
     said = output(capsys, "attention", tmp_path / "logo.png", *words)
     assert "transparent parts: on white" in said
     assert "transparent parts: on white" in (tmp_path / "look.html").read_text()
-
-
-def test_a_checkpoint_of_others_is_shown_with_what_was_taken(photos, tmp_path, capsys):
-    state = timm.create_model("test_vit", num_classes=5).state_dict()
-    ema = {
-        name: tensor + 1 if tensor.is_floating_point() else tensor for name, tensor in state.items()
-    }
-    saved = {"state_dict": state, "state_dict_ema": ema, "args": argparse.Namespace(lr=1)}
-    torch.save(saved, tmp_path / "last.pth.tar")
-    words = ["attention", photos / "red" / "1.png", "--timm", "test_vit", "--no-audit"]
-    words += ["--weights", tmp_path / "last.pth.tar", "--out", tmp_path / "look.html"]
-    assert run(*words) == 0
-    taken = "last.pth.tar holds state_dict and state_dict_ema: state_dict_ema is taken"
-    assert taken in capsys.readouterr().out
-    assert taken in (tmp_path / "look.html").read_text()
-    (tmp_path / "last.pth.tar").write_bytes(b"")
-    assert "holds no weights: it is empty" in refusal(capsys, *words)

@@ -109,6 +109,24 @@ def test_torchvisions_model_is_rebuilt_from_its_own_names():
     assert gap(ours(images()), theirs(images())) < TOLERANCE
 
 
+class LoraLinear(nn.Module):
+    """More than its weights, as LoRA and quantized layers are."""
+
+    def __init__(self, base_layer):
+        super().__init__()
+        self.base_layer = base_layer
+
+    def forward(self, x):
+        return 2 * self.base_layer(x)
+
+
+def test_a_linear_layer_that_is_more_than_its_weights_is_named():
+    theirs = of_timm("DINOv2 with registers")
+    theirs.blocks[1].mlp.fc2 = LoraLinear(theirs.blocks[1].mlp.fc2)
+    with pytest.raises(ValueError, match=r"a linear layer is .*LoraLinear: merge it"):
+        rebuild(theirs)
+
+
 @torch.no_grad()
 def test_the_head_stays_fresh_and_positions_are_resampled_together():
     theirs = of_timm("DINOv2 with registers")
@@ -120,7 +138,7 @@ def test_the_head_stays_fresh_and_positions_are_resampled_together():
     ]
     theirs.reset_classifier(0)
     ours, notes = rebuild(theirs)
-    assert notes[0] == "head left fresh: the weights have none"
+    assert notes[0] == "head left fresh: what is taken has none"
     tokens = theirs.forward_features(images())
     assert gap(ours.forward_features(images()), tokens) < TOLERANCE
 
@@ -206,6 +224,20 @@ def test_the_mask_token_in_a_model_of_transformers_is_left_out():
     notes = load_weights(read := ours().double().eval(), written)
     assert sorted(notes[0].split(": ")[1].split(", ")) == ["mask_token", "pooler"]
     assert gap(read(images()), rebuilt(images())) < TOLERANCE
+
+
+@torch.no_grad()
+def test_a_tensor_of_no_registers_is_whole_and_one_of_two_projections_is_not_chosen():
+    rebuilt, _ = rebuild(of_timm("ViT"))
+    written = in_the_layout_of_transformers(rebuilt.state_dict())
+    written["vit.embeddings.register_tokens"] = torch.ones(1, 0, 12)
+    load_weights(read := ours().double().eval(), written)
+    assert gap(read(images()), rebuilt(images())) < TOLERANCE
+    with pytest.raises(ValueError, match="reg_token is missing: num_registers decides"):
+        load_weights(ours(num_registers=2), written)
+    joined = {"vit.encoder.layer.0.attention.attention.qkv.weight": torch.ones(36, 12)}
+    with pytest.raises(ValueError, match="hold each tensor once"):
+        load_weights(read, written | joined)
 
 
 BAD_INPUT = [

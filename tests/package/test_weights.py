@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 
 import pytest
 import timm
@@ -93,6 +94,19 @@ def test_weights_that_are_not_those_that_were_saved_are_refused(tmp_path):
         load_weights(small(), path)
 
 
+@pytest.mark.parametrize("beside", [None, {"epoch": 1, "args": {}}])
+def test_what_is_advised_for_a_pickle_loads_it(tmp_path, beside):
+    path, trained, model = tmp_path / "x.ckpt", all_random(small()), small()
+    state = {f"module.{name}": tensor for name, tensor in trained.state_dict().items()}
+    torch.save(state if beside is None else {"state_dict": state} | beside, path)
+    with pytest.raises(ValueError, match="a pickle can run code") as caught:
+        load_weights(model, path)
+    advice = re.search(r"load_weights\(.*?\)\)", str(caught.value))[0]
+    names = {"load_weights": load_weights, "model": model, "torch": torch, "path": path}
+    assert "with the prefix module. is taken" in eval(advice, names)[0]
+    assert torch.equal(model.head.weight, trained.head.weight)
+
+
 def test_the_saved_grid_tells_apart_two_grids_of_the_same_length(tmp_path):
     trained, turned = all_random(small()), small(image_size=(8, 6))
     save_weights(trained, tmp_path / "model.safetensors")
@@ -176,6 +190,11 @@ def not_what_its_name_says(tmp_path):
     return tmp_path / "fake.safetensors"
 
 
+def one_of_several(tmp_path):
+    save_weights(small(), tmp_path / "model-00001-of-00002.safetensors")
+    return tmp_path / "model-00001-of-00002.safetensors"
+
+
 def save(tmp_path, **options):
     save_weights(small(), tmp_path / "a.safetensors", **options)
 
@@ -184,7 +203,8 @@ TOO_BIG = {"big": torch.tensor([1e6]), "n": torch.tensor(1)}
 BAD_INPUT = [
     (lambda _: load("vit.pth"), ValueError, "a pickle can run code"),
     (lambda _: read_weights("vit.pt"), ValueError, "torch.load(path, weights_only=True)"),
-    (lambda _: save_weights(small(), "vit.bin"), ValueError, "save_file("),
+    (lambda _: save_weights(small(), "vit.bin"), ValueError, "save_weights(model, 'new.safetenso"),
+    (lambda tmp: read_weights(one_of_several(tmp)), ValueError, "is one of several files: give lo"),
     (lambda tmp: read_weights(tmp / "a.safetensors"), FileNotFoundError, "existing"),
     (lambda tmp: load(not_what_its_name_says(tmp)), ValueError, "is none"),
     (lambda tmp: save(tmp, metadata={"seed": 3}), TypeError, "metadata must map text to text"),

@@ -487,7 +487,22 @@ def registers(model, x):
     return x[:, 4:]
 
 
+def some_patches(model, x):
+    for block in model.blocks:
+        x = block(x[:, :8] if len(x[0]) == N else x)
+    return x
+
+
+def pooled(model, x):
+    x = F.max_pool1d((x + model.pos).mT, 2).mT
+    for block in model.blocks:
+        x = block(x)
+    return x
+
+
 HONEST = {
+    "some patches": Root(some_patches),
+    "pooled patches": Root(pooled),
     "one tensor three times": Root(one_tensor),
     "one layer alone": Root(one_tensor, depth=1),
     "by name": Root(by_name),
@@ -507,6 +522,16 @@ def test_tokens_that_a_model_makes_itself_are_no_reason_to_doubt_its_maps(name, 
     maps = attention_maps(model, images)
     assert_close(maps, attention_maps(model, images, verify=False))
     assert len(maps) == len(model.layers)
+
+
+@pytest.mark.parametrize("count", [7, 9, N])
+def test_patches_that_are_chosen_by_their_content_are_no_patches_any_more(count):
+    def best(model, x):
+        chosen = (x @ model.new[0, 0]).topk(count, 1).indices
+        return some_patches(model, x.gather(1, chosen[..., None].expand(-1, -1, D)))
+
+    with pytest.raises(ValueError, match=r"Root.forward' moves tokens when another one"):
+        attention_maps(all_random(Root(best)).eval(), torch.randn(B, 3, *SIZE))
 
 
 class Channels(nn.Module):
@@ -1127,12 +1152,19 @@ class Streams(Root):
         self.transformer = nn.Transformer(D, H, 1, 1, D, 0.0, batch_first=True)
 
 
-@pytest.mark.parametrize("forward", [latents, decoder, second_view], ids=lambda x: x.__name__)
-def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(forward):
+ASK_OTHERS = "has queries that are not the tokens that it takes keys"
+OTHER_PATCHES = "other patches than those of"
+
+
+@pytest.mark.parametrize(
+    ("forward", "told"),
+    [(latents, ASK_OTHERS), (decoder, ASK_OTHERS), (second_view, OTHER_PATCHES)],
+)
+def test_as_many_queries_of_something_else_are_no_tokens_that_ask_each_other(forward, told):
     model, images = all_random(Streams(forward)).eval(), torch.randn(B, 3, *SIZE)
-    with pytest.raises(ValueError, match="has queries that are not the tokens that it takes keys"):
+    with pytest.raises(ValueError, match=ASK_OTHERS):
         attention_maps(model, images)
-    with pytest.raises(ValueError, match="other patches than those of"):
+    with pytest.raises(ValueError, match=told):
         find_num_prefix(model, images)
 
 
@@ -1285,17 +1317,86 @@ def test_tokens_that_are_replaced_between_layers_are_others(count):
         attention_maps(all_random(Root(forward)).eval(), torch.randn(B, 3, *SIZE))
 
 
-def test_a_second_tower_is_no_next_layer():
+@pytest.mark.parametrize("norm", [nn.Identity(), nn.LayerNorm(D)])
+def test_a_second_tower_is_no_next_layer(norm):
     class Towers(Root):
         def forward(self, images):
             first, second = self.blocks
             return [
-                block(self.patches(x).flatten(2).mT + self.pos)
+                block(self.norm(self.patches(x).flatten(2).mT + self.pos))
                 for block, x in ((first, images), (second, images.flip(-1)))
             ]
 
-    with pytest.raises(ValueError, match=r"'blocks.1' is given tokens of which some follow none"):
-        attention_maps(all_random(Towers(None)).eval(), torch.randn(B, 3, *SIZE))
+    model, x = all_random(Towers(None)).eval(), torch.randn(B, 3, *SIZE)
+    model.norm = norm
+    with pytest.raises(ValueError, match=r"of which some follow none that the layers before left$"):
+        attention_maps(model, x)
+    with pytest.raises(ValueError, match=r"'blocks.1.layer' .* values that do not follow"):
+        attention_maps(model, x, layers="blocks.*")
+    assert attention_maps(model, x, layers="blocks.1.layer").shape == (1, B, H, N, N)
+
+
+class TwoStacks(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.pos = nn.Parameter(torch.randn(N, D))
+        self.both = nn.Transformer(D, H, depth, 2, 2 * D, batch_first=True)
+
+    def forward(self, x):
+        return self.both(x + self.pos, x + self.pos)
+
+
+def not_handed_on(model, x):
+    for block in model.blocks:
+        out = block(x)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "name"),
+    [
+        (Root(not_handed_on), torch.randn(B, 3, *SIZE), "blocks.1"),
+        (TwoStacks(2), torch.randn(B, N, D), "both.decoder"),
+    ],
+)
+def test_a_layer_that_is_given_what_the_one_before_was_given_is_not_behind_it(model, x, name):
+    told = rf"'{name}' is given tokens as they were before .* is not handed on\)$"
+    with pytest.raises(ValueError, match=told):
+        attention_maps(all_random(model).eval(), x)
+
+
+class Expert(nn.Module):
+    """Each token goes to one of three experts, one expert after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.route, self.act = nn.Linear(D, 3), nn.ReLU()
+        self.weight = nn.Parameter(torch.randn(3, D, D))
+
+    def forward(self, x):
+        rows = x.flatten(0, -2)
+        order = self.route(rows).argmax(-1).sort()
+        made = self.act((rows[order.indices, None] @ self.weight[order.values]).squeeze(1))
+        return torch.empty_like(rows).index_copy(0, order.indices, made).view_as(x)
+
+
+class Choose(Open):
+    """One of two projections for each token, chosen by what the token is."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.other = nn.Linear(D, 1), nn.Linear(D, D)
+
+    def forward(self, x):
+        q, k, v = self.heads(x)
+        out = (soft(q, k) @ v).transpose(1, 2).flatten(2)
+        return torch.where(self.gate(x) > 0, self.proj(out), self.other(out))
+
+
+@pytest.mark.parametrize(("layer", "depth"), [(Expert, 2), (Choose, 3)])
+def test_where_a_token_goes_for_what_it_is_moves_no_other(layer, depth):
+    model = stack(plain(), layer(), plain())
+    assert attention_maps(model, tokens()).shape == (depth, B, H, N, N)
 
 
 def by_sums(q, k):
@@ -1542,7 +1643,17 @@ def added(q, k, v):
     return torch.baddbmm(zero, weights, v.flatten(0, 1)).view_as(v)
 
 
+def turned_heads(q, k, v):
+    return head_by_head(q.roll(1, 1), k.roll(1, 1), v.roll(1, 1)).roll(-1, 1)
+
+
+def others_but_one(q, k, v):
+    return head_by_head(torch.cat([q[:, :1], q[:, 1:] / 2], 1), k, v)
+
+
 SAYS = {
+    "heads that come in another order": (soft, turned_heads),
+    "what one head does alone": (soft, others_but_one),
     "exponentials that are divided later": (exponential, divided_later),
     "rows that stand elsewhere, head by head": (soft, each_alone),
     "not what is added": (soft, added),
@@ -1567,6 +1678,49 @@ def test_what_a_layer_multiplies_in_unequal_parts_is_told_as_such():
 def test_what_a_layer_says_of_exponentials_may_be_divided_later():
     maps = attention_maps(stack(plain(), Speaks(soft, divided_later), plain()), tokens())
     assert_close(maps.sum(-1), torch.ones(3, B, H, N).double())
+
+
+def head_by_head(q, k, v):
+    parts = zip(exponential(q, k).unbind(1), v.unbind(1), strict=True)
+    return torch.stack([w / w.sum(-1, keepdim=True) @ x for w, x in parts], 1)
+
+
+def one_by_one(q, k, v):
+    parts = zip(exponential(q, k).flatten(0, 1), v.flatten(0, 1), strict=True)
+    return torch.stack([w @ x / w.sum(-1, keepdim=True) for w, x in parts]).view_as(v)
+
+
+def in_fours(q, k, v):
+    return torch.cat([soft(some, k) @ v for some in q.split(4, 2)], 2)
+
+
+def image_by_image(q, k, v):
+    return torch.cat(
+        [soft(*qk) @ x for *qk, x in zip(*(x.split(1) for x in (q, k, v)), strict=True)]
+    )
+
+
+@pytest.mark.parametrize("mix", [head_by_head, one_by_one, in_fours, image_by_image, in_vmap])
+def test_what_a_layer_says_may_be_multiplied_part_by_part(mix):
+    model, x = stack(plain(), Speaks(soft, mix), plain()), tokens()
+    q, k, _ = model[1].layer.heads(model[1].norm(model[0](x)))
+    assert_close(attention_maps(model, x)[1], soft(q, k))
+
+
+def test_what_a_layer_says_may_be_what_its_forward_kept():
+    class Keeps(Open):
+        def forward(self, x):
+            q, k, v = self.heads(x)
+            self.kept = exponential(q, k) / exponential(q, k).sum(-1, keepdim=True)
+            return self.proj((self.kept @ v).transpose(1, 2).flatten(2))
+
+        def attention_weights(self, x):
+            return self.kept
+
+    model, x = stack(Keeps(), Keeps()), tokens()
+    maps = attention_maps(model, x)
+    model(x)
+    assert_close(maps, torch.stack([block.layer.kept for block in model]))
 
 
 def kernel(q, k, v):
@@ -1628,7 +1782,7 @@ def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(MultiHeadSelfAttention, "forward", mean)
         with pytest.raises(
-            ValueError, match=f"'1.layer' {MOVES}|'1.layer': no function that it calls"
+            ValueError, match=f"'1.layer' {MOVES}|'1.layer': its attention_weights is passed over"
         ):
             attention_maps(model, tokens())
     monkeypatch.setattr(MultiHeadSelfAttention, "forward", lambda *args: fused(*args))
@@ -1638,7 +1792,9 @@ def test_a_forward_put_on_a_class_makes_what_it_says_nobodys(monkeypatch):
 def test_a_forward_put_on_one_layer_makes_what_it_says_nobodys():
     patched = MultiHeadSelfAttention(embed_dim=D, num_heads=H)
     patched.forward = lambda x, mask=None: patched.proj(x.mean(1, keepdim=True).expand_as(x))
-    with pytest.raises(ValueError, match=f"'1' {MOVES}|'1.layer': no function that it calls"):
+    with pytest.raises(
+        ValueError, match=f"'1' {MOVES}|'1.layer': its attention_weights is passed over"
+    ):
         attention_maps(stack(plain(), patched, plain()), tokens())
     fused = MultiHeadSelfAttention(embed_dim=D, num_heads=H)
     model, x = stack(plain(), fused, plain()), tokens()
@@ -1704,6 +1860,9 @@ def test_what_torch_export_made_is_refused_in_a_sentence():
     exported = torch.export.export(model, (tokens(),)).module()
     with pytest.raises(ValueError, match="give the model that was exported"):
         attention_maps(exported, tokens())
+    told = "it runs unseen: give the model that was exported"
+    with pytest.raises(ValueError, match=told), record_attention(exported):
+        exported(tokens())
 
 
 class Reused(nn.Module):

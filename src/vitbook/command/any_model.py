@@ -59,7 +59,7 @@ def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[st
         ValueError: Tensors are missing, unknown, of another shape or not finite.
     """
     own, notes = model.state_dict(), []
-    fit = getattr(sys.modules[type(model).__module__], "checkpoint_filter_fn", None)
+    fit = getattr(sys.modules.get(type(model).__module__), "checkpoint_filter_fn", None)
     if fit and _of_another_grid(state.get("pos_embed"), own.get("pos_embed")):
         table = state["pos_embed"]
         try:

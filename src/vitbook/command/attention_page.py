@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from vitbook.command.any_model import RANDOM, any_model
-from vitbook.command.beside import lending_run, statistics_told
+from vitbook.command.beside import statistics_told
 from vitbook.command.images import read_image
 from vitbook.command.recipes import load_part, pixels_of, shape_of, statistics_of
-from vitbook.command.runs import device_type, stored_run, trained_model
+from vitbook.command.runs import device_type, learned_with, trained_model
 from vitbook.data import normalize
 from vitbook.data.folder_names import listed, printed
 from vitbook.explorer import attention_explorer
@@ -125,9 +125,8 @@ def _done(remarks: tuple[str, ...]) -> list[str]:
 
 def _of_weights(weights: str | None) -> dict:
     """How the images of the weights were prepared, where their run or a file beside tells it."""
-    if weights is None or not (run := lending_run(Path(weights))):
+    if weights is None or not (settings := learned_with(Path(weights))):
         return statistics_told(Path(weights))[0] if weights else {}
-    settings = stored_run(run)["settings"]
     mean, std = statistics_of(settings)
     return {"mean": mean, "std": std, "size": shape_of(settings)["image_size"]}
 

@@ -8,19 +8,14 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from vitbook.command.evaluate import evaluate
-from vitbook.command.examine import examine
-from vitbook.command.export import export
 from vitbook.command.idle import refuse_idle
 from vitbook.command.parser import options_of, parser
-from vitbook.command.predict import predict
-from vitbook.command.results import results
-from vitbook.command.train import train
 from vitbook.data.folder_names import printed
 
 STREAMS = {"stdout": "standard output", "stderr": "standard error"}
@@ -39,7 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     try:
         refuse_idle(options)
-        COMMANDS[options.command](options)
+        command = import_module(f"vitbook.command.{options.command}")  # read when needed
+        getattr(command, options.command)(options)
         sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
@@ -68,30 +64,6 @@ def _name_errors(stream: Any, called: str) -> None:
 
     if not isinstance(stream.write, partial):  # else it is done
         stream.write, stream.flush = partial(named, stream.write), partial(named, stream.flush)
-
-
-def _attention(options: argparse.Namespace) -> None:
-    from vitbook.command.attention import attention  # the plotting library is read when needed
-
-    attention(options)
-
-
-def _compare(options: argparse.Namespace) -> None:
-    from vitbook.command.compare import compare_layer  # its records and tasks, too
-
-    compare_layer(options)
-
-
-COMMANDS = {
-    "train": train,
-    "evaluate": evaluate,
-    "examine": examine,
-    "predict": predict,
-    "results": results,
-    "export": export,
-    "attention": _attention,
-    "compare": _compare,
-}
 
 
 def _goes_on(options: argparse.Namespace) -> str:

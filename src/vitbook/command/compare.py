@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from vitbook.comparison.contest import compare
+from vitbook.comparison.contest import compare as train_and_compare
 from vitbook.comparison.tasks import BUDGET, TASKS, record_of
 from vitbook.comparison.times import RATE, on_axis
 from vitbook.comparison.verdict import Verdict, as_json
@@ -14,10 +14,10 @@ from vitbook.explorer.page import document
 from vitbook.files import write_atomically
 
 
-def compare_layer(options: argparse.Namespace) -> None:
+def compare(options: argparse.Namespace) -> None:
     """Train the layer, or go on with it, and write the page and its numbers."""
     out = Path(options.out)
-    verdict = compare(
+    verdict = train_and_compare(
         options.layer,
         out,
         task=options.task,

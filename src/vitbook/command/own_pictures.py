@@ -372,7 +372,7 @@ def start_from(model: Any, settings: dict) -> list[str]:
     if settings["timm"] is None:
         weights, notes = take_ours(found, own, where)
         notes = alone + notes
-        with telling(notes, weights):
+        with telling(notes, weights, of_run=found.of_run):
             adapted = adapt(model, weights, old_grid=found.grid)
             names = their_names(weights)
             adapted = [called(note, names) for note in adapted]
@@ -382,7 +382,7 @@ def start_from(model: Any, settings: dict) -> list[str]:
     heads = tuple(f"{name}." for name in classifiers(model))
     head = {name for name in own if name.startswith(heads)}
     weights = {name: x for name, x in weights.items() if name not in head}
-    with telling(notes):
+    with telling(notes, of_run=found.of_run):
         notes = notes + load_whole(model, weights | {name: own[name] for name in head}, where)
     return [*notes, f"starts from {where}; head drawn anew"]
 

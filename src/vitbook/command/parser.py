@@ -150,7 +150,7 @@ def _layers(text: str) -> list[str]:
 
 
 def _patterns(text: str) -> str | list[str]:
-    return text.split(",") if "," in text else text
+    return text.split(",") if "," in text else _text(text)
 
 
 def _add_common(

@@ -131,12 +131,16 @@ def write_run(out: Path, settings: dict, root: str | None) -> None:
 def lender_of(given: dict) -> dict:
     """The settings of the run whose weights are to be started from; {} if they are of none."""
     weights = given.get("weights")
-    if given.get("data") != "folder" or not weights:
-        return {}
-    if run := lending_run(Path(weights)):
+    return learned_with(Path(weights)) if given.get("data") == "folder" and weights else {}
+
+
+def learned_with(weights: Path) -> dict:
+    """The settings of the run that weights are of, by its folder or its checkpoint; {} of none."""
+    if run := lending_run(weights):
         return stored_run(run)["settings"]
+    checkpoint = weights / CHECKPOINT_FILE if weights.is_dir() else weights
     with suppress(ValueError, *DAMAGE):  # a checkpoint alone: which parts there were is not in it
-        if kept := kept_notes(Path(weights)).get("settings"):
+        if kept := kept_notes(checkpoint).get("settings"):
             return {n: value for n, value in _complete(kept, FORMAT).items() if n != "parts"}
     return {}
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from vitbook.inspection.recorder import ROWS, Call, Softmax, Watch
+from vitbook.inspection.recorder import ROWS, Call, Softmax, Watch, is_part
 from vitbook.inspection.weights import as_used, fused_scores, fused_values
 
 FUSED = {F.scaled_dot_product_attention, F.multi_head_attention_forward}
@@ -48,6 +48,10 @@ PADDED = (
     "padding, or tokens that were added and are all alike"
 )
 REPLACED = "is given tokens of which some follow none that the layers before left"
+BESIDE = (
+    "is given tokens as they were before another layer moved them: the two are no chain (another "
+    "tower or pass, or what a layer gave is not handed on)"
+)
 TURNED = "has its tokens in another order than the layer before"
 APART = (
     "has a map of as many rows as no module gives or is given tokens, so that nobody can tell "
@@ -76,7 +80,8 @@ class Kept:
     Attributes:
         given: A module -> the tokens that it was given; a product -> what it gave.
         alone: The modules all of whose tokens come by one argument.
-        made: Modules that gave nearly all tokens, or patches, before any was given N -> how many.
+        made: Modules that gave tokens, or patches, before any was given N -> how many. They may
+            be half of the tokens, as others are added, to twice as many, as some are left out.
         rows: A layer and its how manieth product -> which axis is that of its queries.
         alike: Some module was given N rows in another form.
     """
@@ -170,7 +175,9 @@ class Run(Watch):
             with UNWATCHED():
                 return self._make((name, "made", place[2]), rest[-1])
         x = self.kept.given.get(place)
-        if len(rest) < 2 or (x is None and not self._fed):
+        rows = floats and args[0].ndim == 2  # experts may have them in an order of their own
+        watched = rows and any(outer in self.kept.given for outer in self._open)
+        if len(rest) < 2 or (x is None and (not self._fed or watched)):
             return given
         if x is not None:
             if rest[-1] is None and x.shape == args[0].shape and not x.equal(args[0]):
@@ -218,7 +225,7 @@ class Run(Watch):
         if x.ndim < 3 or len(x) != self.batch or not x.is_floating_point():
             return None
         forms = [x.flatten(1, -2)] + [x.flatten(2).mT] * (x.ndim > 3)
-        fit = [form for form in forms if self.N // 2 < form.shape[1] <= self.N]
+        fit = [form for form in forms if self.N < 2 * form.shape[1] < 4 * self.N]
         return fit[0] if len(fit) == 1 else None
 
     def _row_by_row(self, x: Any, name: str) -> Any:
@@ -353,29 +360,31 @@ class Late(Disturbed):
     """A later run, all attention held, the tokens disturbed from the first product on.
 
     What a later layer multiplies has to move, where it is a module that is given tokens.
+
+    Args:
+        model, first, way: As there.
+        others: The modules whose tokens follow no patch. Where they follow no product either, they
+            stay.
     """
+
+    def __init__(self, model: nn.Module, first: Run, way: Tensor, others: set[Place]):
+        super().__init__(model, first, way)
+        self._others = others
+        self._layers = [layer for layer, what, _ in self.kept.given if what == "product"]
 
     def _pass(self, place: Place, layer: str, why: str, x: Tensor, axis: int) -> None:
         super()._pass(place, layer, why, x, axis)
-        self.passed[place].fed = self._fed and (layer, "given", place[2]) in self.kept.given
-
-    def _attended(
-        self,
-        out: Any,
-        weights: Any,
-        holds: Any,
-        values: Any = None,
-        call: Any = None,
-        axes: tuple[int, int] = ROWS,
-        unclear: bool = False,
-    ) -> Any:
-        out = super()._attended(out, weights, holds, values, call, axes)
-        self.passed[next(reversed(self.passed))].alone = axes[0] == 0  # before their projection
-        return out
+        passed = self.passed[place]
+        passed.fed = self._fed and (layer, "given", place[2]) in self.kept.given
+        passed.alone = place[1] == "product" and axis == 0  # before their projection
 
     def _again(self, place: Place, x: Any, axis: int) -> Any:
-        before = place[1] == "given" and not self._fed
-        return x if before else super()._again(place, x, axis)
+        if place[1] == "given":
+            around = any(is_part(layer, of=place[0]) for layer in self._layers)
+            stay = place in self._others and x.equal(self.kept.given[place])
+            if not (self._fed and around) or stay:
+                return x
+        return super()._again(place, x, axis)
 
 
 class Begun(Disturbed):
@@ -386,7 +395,7 @@ class Begun(Disturbed):
     """
 
     def __init__(self, model: nn.Module, first: Run, way: Tensor):
-        super().__init__(model, first, torch.zeros_like(way))
+        super().__init__(model, first, torch.zeros_like(way[: first.N]))
         self.come: dict[Place, tuple[Passed, int]] = {}
         self._of_patches, self._count = way, 0
 
@@ -414,7 +423,7 @@ class Begun(Disturbed):
         if own and not self._fed and then is not None and then.shape == x.shape:
             self._count, x = self.N, x.clone()
             rows = x.movedim(axis, 0)
-            rows += self._noise(then.movedim(axis, 0), self._of_patches)
+            rows += self._noise(then.movedim(axis, 0), self._of_patches[: self.N])
         return x
 
 
@@ -451,14 +460,14 @@ class Apart(Disturbed):
             return x
         again = super()._again(place, x, axis)
         out = again[0] if isinstance(again, tuple) else again
-        if place[1] == "product" and out.shape[axis] == self.N:
+        if place[1] == "product":
             rows = out.movedim(axis, 0)  # (N, ..., d), of which ... are images and heads
             heads = math.prod(rows.shape[1:-1])
-            token = torch.arange(self.N, device=out.device)
+            token = torch.arange(len(rows), device=out.device)  # perhaps some at a time
             half = torch.arange(rows.shape[-1], device=out.device) * 2 >= rows.shape[-1]
-            noise = self.kept.noise(self.N, rows.shape[-1], like=out) * self._sign
+            noise = self.kept.noise(len(rows), rows.shape[-1], like=out) * self._sign
             noise *= (out.abs().amax() + 1e-3) * (half == (token // heads % 2)[:, None])
-            turned = rows.reshape(self.N, heads, -1).clone()
+            turned = rows.reshape(len(rows), heads, -1).clone()
             turned[token, token % heads] += noise
             rows.copy_(turned.view_as(rows))
         return again

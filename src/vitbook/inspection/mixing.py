@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from vitbook.inspection.again import (
     APART,
     ASKED,
+    BESIDE,
     MOVES,
     NUMBERS,
     OTHERS,
@@ -33,7 +34,7 @@ from vitbook.inspection.again import (
     Run,
     rounds_together,
 )
-from vitbook.inspection.recorder import is_part
+from vitbook.inspection.recorder import is_part, parents
 from vitbook.inspection.weights import turned_rows
 
 SOME = 0.1  # of the tokens
@@ -69,8 +70,8 @@ def mixers(
             model(other)
         return run
 
-    def late(way: Tensor) -> Run:
-        with (run := Late(model, first, way)):
+    def late(way: Tensor, others: set[Place]) -> Run:
+        with (run := Late(model, first, way, others)):
             model(image)
         return run
 
@@ -105,18 +106,20 @@ def mixers(
         found = asked(dict.fromkeys(padded(plain), PADDED))
         found = found or asked(dict.fromkeys(crossed(plain, runs), ASKED))
     if not found:
-        all_ = torch.ones_like(ways[0])
-        later = late(all_)
-        found = asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
-    if not found:
-        start = [begun(way) for way in ways]
+        of_patches = all_ways(max(first.N, *first.kept.made.values(), 0)).to(image.device)
+        start = [begun(way) for way in of_patches]
         for place in unmoved(start):  # positions
             first.kept.made.pop(place)
-            start = [begun(way) for way in ways]
+            start = [begun(way) for way in of_patches]
+        all_ = torch.ones_like(ways[0])
+        later = late(all_, strangers(start, of_patches, layers))
         if layers is None:
-            found = mixed_before(start, ways) or replaced(start, ways, first, later)
-        else:
-            found = turned(start, ways, layers)
+            found = replaced(start, of_patches, first, later) or beside(first, later)
+        found = found or asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
+    if not found:
+        found = (
+            mixed_before(start, of_patches) if layers is None else turned(start, of_patches, layers)
+        )
     if not found:
         suspects = asked(
             thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
@@ -224,6 +227,7 @@ def followed(
     A patch; or -1, none, and -2, more than one.
     """
     pairs = torch.tensor(list(combinations(range(len(runs)), 2)), device=ways.device).T
+    last = torch.empty(0)
     for place, (first, patches) in runs[0].come.items():
         those = [run.come[place][0].numbers for run in runs if place in run.come]
         same = len(those) == len(runs) and all(x.shape == those[0].shape for x in those)
@@ -234,8 +238,30 @@ def followed(
         differ = [_differ(x[j], x[i], x, first.eps) for i, j in pairs.T.tolist()]  # (N,) each
         apart = torch.stack(differ)  # (pairs, N)
         against = apart.T.double() @ alike.double()  # (N, patches)
-        patch = against.argmin(dim=1).where(apart.any(dim=0), -1)
-        yield place, first, x, patch.where((against == 0).any(dim=1), -2)
+        patch = against.argmin(dim=1)
+        if last is not None and len(last) == len(patch) and patches > last.max():
+            # behind a gate it moves in some pairs alone, as if it followed others, too
+            still = against.gather(1, last.clamp(min=0)[:, None])[:, 0] == 0
+            patch = last.where(still & (last >= 0), patch)
+        patch = patch.where(apart.any(dim=0), -1).where((against == 0).any(dim=1), -2)
+        last = (
+            patch.where(patch >= 0, last) if last is not None and len(last) == len(patch) else patch
+        )
+        yield place, first, x, patch
+
+
+def strangers(runs: list[Begun], ways: Tensor, layers: list[str] | None) -> set[Place]:
+    """Modules that are given tokens of which none follows a patch.
+
+    Behind the first product, of ``layers`` if they are named.
+    """
+    behind, found = False, set()
+    for place, _, _, patch in followed(runs, ways, ("given", "product")):
+        if place[1] == "product":
+            behind |= layers is None or place[0] in layers
+        elif behind and bool((patch == -1).all()):
+            found.add(place)
+    return found
 
 
 def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
@@ -243,7 +269,7 @@ def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
 
     But for as many as were added. The values of the first product have to move with patches.
     """
-    N, products, before = len(ways[0]), 0, None
+    N, products, before = runs[0].N, 0, None
     for place, first, x, patch in followed(runs, ways, ("made", "given", "gave", "product")):
         patches = runs[0].come[place][1]
         if (patch == -2).sum() > max(len(patch) - patches, 0):
@@ -254,7 +280,7 @@ def mixed_before(runs: list[Begun], ways: Tensor) -> dict[str, str]:
         if ((patch != before) & (patch >= 0)).any():
             return {first.layer: first.why}
         products += place[1] == "product"
-        if place[1] == "product" and products == 1 and (patch != -1).sum() < patches / 2:
+        if place[1] == "product" and products == 1 and (patch != -1).sum() < min(patches, N) / 2:
             return {first.layer: OTHERS if x.any() else ZEROS}
     known = before is not None or runs[0].kept.alike
     return {} if known else dict.fromkeys(_attend(runs[0]), APART)
@@ -269,7 +295,7 @@ def replaced(runs: list[Begun], ways: Tensor, first: Run, late: Run) -> dict[str
     behind, before = False, None
     for place, _, _, patch in followed(runs, ways, ("given", "product")):
         behind |= place[1] == "product"
-        if len(patch) != len(ways[0]) or place not in late.passed or place not in first.passed:
+        if len(patch) != late.N or place not in late.passed or place not in first.passed:
             continue
         x, then = (run.passed[place].numbers for run in (late, first))
         around = any(is_part(layer, of=place[0]) for layer in products)
@@ -282,11 +308,45 @@ def replaced(runs: list[Begun], ways: Tensor, first: Run, late: Run) -> dict[str
     return {}
 
 
+def beside(first: Run, late: Run) -> dict[str, str]:
+    """Modules round a later product that are given tokens as if the layer before had not been.
+
+    Two layers may stand side by side in a block: a module that is given these tokens alone, and in
+    which none stands behind another.
+    """
+    last, moved = "", False  # the layer of the product before; did it, or a block round it?
+    behind = ""  # the layer that stands before that one
+    given: dict[str, bool] = {}  # modules that were given tokens since -> as if it had not
+    for place, passed in first.passed.items():
+        layer, what, _ = place
+        if place not in late.passed:
+            continue
+        as_before = passed.numbers.equal(late.passed[place].numbers)
+        if what == "product":
+            outer = next((name for name in given if is_part(layer, of=name)), None)
+            apart = outer is not None and given[outer] and moved
+            if apart and not _side_by_side(first, last, layer, behind):
+                return {str(outer): BESIDE}
+            last, moved, behind, given = layer, False, "" if apart else last, {}
+        elif what == "gave" and is_part(last, of=layer):
+            moved = not as_before
+        elif what == "given":
+            given.setdefault(layer, as_before)
+    return {}
+
+
+def _side_by_side(run: Run, a: str, b: str, behind: str) -> bool:
+    """Is one module round both layers given their tokens alone, without what a stands behind?"""
+    around = ((x, "given", 1) for x in [a, *parents(a)] if is_part(b, of=x))
+    block = next((x for x in around if x in run.kept.given), None)
+    return block in run.kept.alone and not (behind and is_part(behind, of=block[0]))
+
+
 def turned(runs: list[Begun], ways: Tensor, layers: list[str]) -> dict[str, str]:
     """Layers that were named, whose tokens come in another order than in the one before."""
     before: Tensor | None = None
     for (layer, *_), _, _, patch in followed(runs, ways, ("product",)):
-        if layer in layers and len(patch) == len(ways[0]):
+        if layer in layers and len(patch) == runs[0].N:
             if before is not None and ((patch != before) & (patch >= 0) & (before >= 0)).any():
                 return {layer: TURNED}
             before = patch
@@ -303,7 +363,7 @@ def padded(run: Run) -> list[str]:
     for (layer, what, _), passed in run.passed.items():
         x = passed.numbers
         if what == "product":
-            alike = (x[:, None] - x).abs().amax(dim=-1) <= STILL * x.abs().amax()
+            alike = torch.cdist(x, x, p=torch.inf) <= STILL * x.abs().amax()
             found += [layer] if alike.sum(dim=1).max() > max(2, len(x) / 4) else []
     return found
 

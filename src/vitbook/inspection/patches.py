@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.again import Held, Run
+from vitbook.inspection.again import ASKED, Held, Run
 from vitbook.inspection.mixing import crossed, halves
 from vitbook.inspection.recording import (
     evaluated,
@@ -82,18 +82,21 @@ def require_patches(
             f"the {rows} x {columns} patches, row by row: {wrong}. Their "
             "maps cannot be laid over the image; with another num_prefix, perhaps"
         )
-    if others := _elsewhere(model, images, {name: watch.shown[name] for name in names}, N):
+    others, crossing = _elsewhere(model, images, {name: watch.shown[name] for name in names}, N)
+    if others:
         raise ValueError(
             f"model ({type(model).__name__}) has layers whose tokens are other patches than those "
             f"of {names[0]!r}: {listed(others)}. With layers=..., those alone that see one image"
         )
+    if crossing:
+        raise ValueError(f"model ({type(model).__name__}): {listed(crossing)} {ASKED}")
     return rows, columns
 
 
 def _elsewhere(
     model: nn.Module, image: Tensor, names: dict[str, tuple[str, int]], N: int
-) -> list[str]:
-    """The layers whose tokens follow other pixels than those of the first one.
+) -> tuple[list[str], list[str]]:
+    """The layers whose tokens follow other pixels than those of the first one; that ask others.
 
     All attention is held, so that tokens follow their own pixels in all layers; where they follow
     none (there is no residual), nothing is known.
@@ -121,8 +124,7 @@ def _elsewhere(
             still = own <= NOTHING * own.max()
             found += [n for n, far in moved.items() if far[still].sum() > ELSEWHERE * far.sum()]
     crossing = crossed(before, others)
-    found += [name for name, (layer, _) in names.items() if layer in crossing]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found)), [x for x, (layer, _) in names.items() if layer in crossing]
 
 
 def _wrong(moved: Tensor, num_prefix: int, columns: int) -> str:

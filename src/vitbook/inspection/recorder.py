@@ -61,6 +61,10 @@ UNKNOWN = (
 )
 OTHERS = "what it multiplies with values are not the weights that it says"
 PARTS = f"{OTHERS}, or unequal parts of them, one after the other"
+PASSED = (
+    "its attention_weights is passed over: its forward is newer (of a class below, or put on), or "
+    "takes something else"
+)
 OPEN = (
     "it has as many heads as tokens, and its heads attend, or it is open which axis of its map is "
     "that of the queries; images of another size show it"
@@ -266,7 +270,8 @@ class Watch(TorchFunctionMode):
                 if kwargs.get("out") is None:
                     return seen
                 return out if seen is out else out.copy_(seen)  # the model goes on with it
-            self.doubts[self._layer().name] = why
+            if not (layer := self._layer()).own:
+                self.doubts[layer.name] = why
         return out
 
     def _product(
@@ -457,7 +462,7 @@ class Watch(TorchFunctionMode):
                 with suppress(Exception), torch.no_grad(), torch.random.fork_rng():
                     fits = sums_tokens(call.module, *args, **kwargs)
             self.untested += [call.name] if fits is None and not same else []
-            held = not same or any(are_weights(x, said, call.sums) for x in same)
+            held = not same or are_weights(same, said, call.sums)
             why = OTHERS if not held or fits is False else ""
         if why:
             self.doubts[label] = why
@@ -516,7 +521,8 @@ class Watch(TorchFunctionMode):
             elif any(not keys or length in keys for length in unread):
                 why = (
                     "it changes its softmax before it is multiplied with values, or multiplies a "
-                    "part of it, or by a function that is not read, or it is the softmax of a gate"
+                    "part of it, or by a function that is not read, or it is the softmax of a gate "
+                    "or used for nothing"
                 )
             if not maps and tokens & {*call.other_axes, *unread}:
                 self.doubts[call.name] = why  # whatever its class is called
@@ -543,12 +549,18 @@ class Watch(TorchFunctionMode):
             script = isinstance(module, torch.jit.ScriptModule)
             if script and re.search("softmax|attention", str(module.inlined_graph)):
                 self.doubts[name] = "it is TorchScript, which runs unseen"
+            exported = isinstance(module, torch.fx.GraphModule) and name not in self._around
+            if exported and re.search("softmax|attention", str(module.code)):
+                self.doubts[name] = "it runs unseen: give the model that was exported"
         layers = {self.shown[label][0] for label in self.maps}
         for name, module in self.modules.items():
             if type(module).__call__ is not nn.Module.__call__ and attends_by_name(module):
                 holders = (x for x in parents(name) if x in self.ran)
                 if name not in self.ran and next(holders, None) not in layers:
                     self.doubts[name] = "its class has a __call__ of its own, which runs unseen"
+        for name, module in self.ran.items():
+            if callable(_method(module)) and name not in self._around and not says_weights(module):
+                self.doubts.setdefault(name, PASSED)
         within = [name for name in layers if attends_by_name(self.ran[name])]
         blank = [
             name
@@ -596,7 +608,7 @@ def _hold(checks: list[Callable[[Tensor], bool]], said: Any) -> bool:
         parts = said.chunk(len(checks), axis)
         return all(check(part) for check, part in zip(checks, parts, strict=True))
 
-    for axis in (1, 2):  # heads, queries
+    for axis in range(3):  # images, heads, queries
         with suppress(RuntimeError, ValueError, AttributeError):  # of other shapes
             if holds(axis):
                 return True
@@ -616,10 +628,14 @@ def names_of(
     return known
 
 
+def _method(module: nn.Module) -> Any:
+    """Its ``attention_weights``, as far as they can be called: a property would run."""
+    return vars(module).get("attention_weights", getattr(type(module), "attention_weights", None))
+
+
 def says_weights(module: nn.Module) -> bool:
     """Has it a method ``attention_weights`` that belongs to the ``forward`` it has?"""
-    method = vars(module).get("attention_weights", getattr(type(module), "attention_weights", 0))
-    if not callable(method) or not _same_arguments(module):
+    if not callable(_method(module)) or not _same_arguments(module):
         return False
     if "attention_weights" in vars(module):
         return True

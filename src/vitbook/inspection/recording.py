@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vitbook import require
-from vitbook.inspection.again import THROWN, Run
+from vitbook.inspection.again import BESIDE, REPLACED, THROWN, Run
 from vitbook.inspection.mixing import UNTOLD, drawn, mixers, moved_once
 from vitbook.inspection.recorder import Watch, blocks_of, names_of
 
@@ -53,8 +53,8 @@ def record_attention(model: nn.Module, *, verify: bool = True) -> Iterator[dict[
     Yields:
         A dict, filled while the model runs, layer name -> weights (B, h, N_q, N_k), detached, in
         the order in which the layers ran. A layer that attends several times in one pass
-        (shared weights) has further maps under "name#2", "name#3" ... Attention in windows has
-        the axes that the layer gives it.
+        (shared weights) has further maps under "name#2", "name#3" ... Attention in windows, or of
+        images and heads on one axis, has the axes that the layer gives it.
 
     Raises:
         TypeError: ``model`` is no module.
@@ -100,15 +100,17 @@ def attention_maps(
     others. As many times it runs with the patches disturbed that a module gives, or with the tokens
     before the first layer alone: to the end each token follows one of them, and the same one, up to
     as many as were added; and once with the tokens behind the first layer, which those of a later
-    layer have to follow. Where half of an image of noise is another, a token that moved has to rank
-    the others anew, and one that did not has to rank them as before, in all heads.
+    layer have to follow, as the layer before left them: side by side are only two in a block that
+    is given these tokens alone. Where half of an image of noise is another, a token that moved has
+    to rank the others anew, and one that did not has to rank them as before, in all heads.
 
-    Not tested: what a function does to patches before a module gives them, or to tokens where no
-    module gives or takes them any more, which is pooling; what makes the weights themselves, from
-    queries and keys; whether a block uses what its layer gives, and a forward that attends itself
-    what its product gives; less than half of a head, or values that were scaled or are added; what
-    moves tokens by less than rounding; of more than 8 images, those that are treated in another
-    way, or see each other in one half alone; and images that see each other behind the last layer.
+    Not tested: what a function does to patches before a module gives them, or which of them it
+    takes where it takes less than half, or what it does to tokens where no module gives or takes
+    them any more, which is pooling; what makes the weights themselves, from queries and keys;
+    whether a block uses what its layer gives, and a forward that attends itself what its product
+    gives; less than half of a head, or values that were scaled or are added; what moves tokens by
+    less than rounding; of more than 8 images, those that are treated in another way, or see each
+    other in one half alone; and images that see each other behind the last layer.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -199,7 +201,8 @@ def _require_whole(
             chosen = None if everything else names
             mixing = {} if random or missing else mixers(model, one, first, chosen, moved)
             alone = everything and all((x, "given", 1) in first.kept.given for x in names)
-            apart = alone and mixing and not mixers(model, one, first, names, moved)
+            chain = not {BESIDE, REPLACED} & {*mixing.values()}
+            apart = alone and mixing and chain and not mixers(model, one, first, names, moved)
     except Exception as error:  # of a model of somebody's
         raise ValueError(
             f"model ({kind}) fails where the first image runs again with a token disturbed "
@@ -267,6 +270,8 @@ def _apart(
         again = again[0] if isinstance(again, tuple) else again
         if name not in names or again is None or again.shape[axis] != len(part):
             continue
+        if gave.shape[axis] <= part.max():
+            continue  # image by image
         x = gave.index_select(axis, part.to(gave.device))
         if x.shape == again.shape and bool(((x - again).abs() > same * x.abs().amax()).any()):
             found.append(name)

@@ -279,14 +279,18 @@ def sdpa_holds(
     return holds
 
 
-def are_weights(used: Tensor, said: Tensor, sums: list[Tensor]) -> bool:
-    """Are these the weights (B, h, N_q, N_k) that are said, divided by their sums if those are?"""
-    if used.ndim == 2:  # of one image and head
-        return any(are_weights(used[None], x, sums) for x in said.flatten(0, -3)[:, None])
-    total = used.sum(-1, keepdim=True)
-    if any(is_close(x, total) or is_close(x, 1 / total) for x in sums):
-        used = used / total
-    return any(is_close(x, used) for x in (said, said.transpose(0, 1)))
+def are_weights(used: list[Tensor], said: Tensor, sums: list[Tensor]) -> bool:
+    """Are the weights (B, h, N_q, N_k) that are said among these, or one part after the other?
+
+    Images or heads may come first. Divided by their sums, if those are in ``sums``.
+    """
+    alike: dict[torch.Size, list[Tensor]] = {}
+    for x in used:
+        total = x.sum(-1, keepdim=True)
+        divided = any(is_close(y, total) or is_close(y, 1 / total) for y in sums)
+        alike.setdefault(x.shape, []).append(x / total if divided else x)
+    wholes = [x for those in alike.values() for x in (*those, torch.stack(those))]
+    return any(is_close(x, y) for x in wholes for y in (said, said.transpose(0, 1)))
 
 
 def sums_tokens(layer: Any, x: Tensor, *args: Any, **kwargs: Any) -> bool | None:
@@ -303,10 +307,11 @@ def sums_tokens(layer: Any, x: Tensor, *args: Any, **kwargs: Any) -> bool | None
     while len(rows) * B < 2 * vectors:
         order = torch.randint(KINDS, (B, N), generator=generator).to(x.device)
         some = torch.randperm(N, generator=generator)[:SOME].to(x.device)
+        rows.append(layer(tokens[order], *args, **kwargs)[:, some].flatten(0, 1).double().cpu())
+        # afterwards, as it may say what forward kept
         said = layer.attention_weights(tokens[order], *args, **kwargs).view(B, -1, N, N)
         share = said[:, :, some].double() @ F.one_hot(order, KINDS)[:, None].double()
         shares.append(share.movedim(1, 2).flatten(2).flatten(0, 1).cpu())  # (B * some, h * kinds)
-        rows.append(layer(tokens[order], *args, **kwargs)[:, some].flatten(0, 1).double().cpu())
         vectors = 1 + shares[0].shape[1]
         if math.comb(N + KINDS - 1, N) < 2 * vectors:
             return None  # so few tokens have too few orders

@@ -90,10 +90,11 @@ def kernel_name(weights: Any) -> str:
     if not isinstance(weights, Mapping):
         raise TypeError(f"weights must be a mapping, got {type(weights).__name__}")
     name = STEM if STEM in weights else KERNEL
-    if name in weights and weights[name].ndim != 4:
+    shape = tuple(weights[name].shape) if name in weights else ()
+    if name in weights and (len(shape) != 4 or odd_kernel(shape)):
         raise ValueError(
             f"weights must hold a kernel (D, C, P, P) as {name}, got the shape "
-            f"{tuple(weights[name].shape)}: of a linear layer over patches? view it as one"
+            f"{shape}{odd_kernel(shape)}"
         )
     if name not in weights:
         raise ValueError(
@@ -101,3 +102,12 @@ def kernel_name(weights: Any) -> str:
             f"got the names {', '.join(list(weights)[:3])} ..."
         )
     return name
+
+
+def odd_kernel(shape: tuple[int, ...]) -> str:
+    """What a kernel is, perhaps, whose axes are not (D, C, P, P); "" where that is not known."""
+    if len(shape) == 4 and shape[0] == shape[1] and shape[2] != shape[3]:
+        return ": of a framework that puts channels last? permute(3, 2, 0, 1) makes it one"
+    if len(shape) == 2:
+        return ": of a linear layer over patches? view it as one"
+    return ": flat, as FSDP keeps its parts? save it whole" if len(shape) == 1 else ""

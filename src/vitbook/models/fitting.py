@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vitbook.layers.positions import resample_positions
-from vitbook.models.channels import KERNEL, STEM
+from vitbook.models.channels import KERNEL, STEM, odd_kernel
 
 # Tensors that no forward pass of a classifier reads.
 IDLE = re.compile(r"mask_token|pooler\.|text_model\.|text_projection|logit_scale|.*position_ids")
@@ -39,7 +39,7 @@ REASONS = {
     r"reg_token": "num_registers decides",
     r"cls_token": 'class_token decides, or pool ("cls" or "mean")',
     r"positions": 'positions decides ("learned" has a table)',
-    r"qkv\.bias": "qkv_bias decides",
+    r"qkv\.bias$": "qkv_bias decides",
 }
 
 
@@ -117,7 +117,7 @@ def fit_head(weights: dict, own: Mapping[str, Tensor]) -> list[str]:
     if theirs is not None and theirs.shape == new.shape:
         return []
     if theirs is None:
-        note = "head left fresh: the weights have none"
+        note = "head left fresh: what is taken has none"
     elif len(theirs) != len(new):
         note = f"head left out: it knows {len(theirs)} classes, the model has {len(new)}"
     else:
@@ -229,8 +229,11 @@ def unfit(tensor: Tensor, ours: Tensor) -> str:
         return f"has the shape {tuple(tensor.shape)}, the model needs {tuple(ours.shape)}"
     if ours.is_floating_point() and not tensor.is_floating_point():
         return f"is in {tensor.dtype}, no weights but what stands for them (quantized)"
-    bad = not tensor.is_meta and not torch.isfinite(tensor).all()
-    return "holds nan or inf" if bad else ""
+    kept = tensor.to(ours.dtype) if ours.is_floating_point() else tensor
+    if tensor.is_meta or kept.isfinite().all():
+        return ""
+    fine = tensor.isfinite().all()
+    return f"holds numbers too large for {ours.dtype}" if fine else "holds nan or inf"
 
 
 def unwritten(weights: Mapping[str, Tensor]) -> list[str]:
@@ -242,7 +245,7 @@ def unwritten(weights: Mapping[str, Tensor]) -> list[str]:
             continue
         if not x.any():
             found["nothing but zeros"] += [name] if x.ndim != 3 else []  # tokens may begin so
-        elif _breaks_off(x.squeeze(0).flatten(1), table="pos" in name):
+        elif _breaks_off((x.squeeze(0) if x.ndim > 2 else x).flatten(1), table="pos" in name):
             found["nothing but zeros at the end"].append(name)
     return [
         f"{what} in {names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {WRITTEN}"
@@ -265,7 +268,9 @@ def _breaks_off(matrix: Tensor, table: bool) -> bool:
 
 def _why(weights: Mapping[str, Tensor], name: str, ours: tuple[int, ...]) -> str:
     """The reason for another shape, where it is known."""
-    theirs = weights[name].shape
+    theirs = tuple(weights[name].shape)
+    if name in (KERNEL, STEM) and (odd := odd_kernel(theirs)):
+        return odd
     if name in (KERNEL, STEM) and len(theirs) == len(ours) == 4 and theirs[1] != ours[1]:
         return f": give channels=, which of the {ours[1]} new channels each of the {theirs[1]} sees"
     return ": their MLP has a gate" if _is_gated(weights, name) else ""

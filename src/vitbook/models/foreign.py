@@ -23,9 +23,10 @@ from torch import Tensor, nn
 
 from vitbook.files import CHECKPOINT, printable, what_instead
 from vitbook.models.fitting import IDLE
-from vitbook.models.names import to_ours
+from vitbook.models.names import renamed, to_ours
 
 SHOWN = 3  # names in a sentence
+DEPTH = 6  # of mappings in mappings
 ALIKE = 0.9  # of the tensors of the best: as good a choice
 FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
@@ -41,6 +42,7 @@ MOMENTS = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square
 # What scripts call the number of heads, and parts of their settings that are of another model.
 HEADS = {"num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads"}
 OTHER_PART = re.compile(r"(?<![a-z])text|decoder|predictor")
+HEAD = re.compile(r"(heads?|classifier|fc|visual_projection)\b")
 # Tensors that are fitted to the images and classes: another shape is no sign of another model.
 FITTED = re.compile(r"(head|classifier|fc)\b|positions\.table|pos_embed|.*patch_embed\.|stem\.")
 READABLE = "a state dict saved by safetensors.torch.save_file or torch.save can be read"
@@ -52,6 +54,7 @@ WRAPPED = re.compile(r"_(fsdp|checkpoint)_wrapped_module\.|(?<=\d\.)_orig_mod\."
 AS_FLOAT = "read as float32"
 SUM = "crc32"  # what the metadata of our files call the sum of their tensors
 TIMM = "--timm NAME trains a model of their kind"
+LENT = "a run lends what its model was built with: leave out the options that say otherwise"
 # What the sentences of a refusal name and the command has no option for; depth it has.
 NO_OPTION = re.compile(
     r"(layer_scale|pre_norm|final_norm|num_registers|qkv_bias) decides|channels=|old_grid"
@@ -90,8 +93,8 @@ BEGINNINGS = {
 
 
 class Found(dict[str, dict[str, Tensor]]):
-    """The state dicts of a file by name ("" for the file), sentences on it, its grid, where it says
-    how many heads, and whether it is the checkpoint of a run."""
+    """The tensors of a file by the mapping that holds them ("" for the file itself), sentences on
+    it, its grid, where it says how many heads, and whether it is the checkpoint of a run."""
 
     notes: tuple[str, ...] = ()
     grid: tuple[int, int] | None = None
@@ -100,7 +103,7 @@ class Found(dict[str, dict[str, Tensor]]):
 
 
 def read_weights(path: Path) -> Found:
-    """Every state dict of a file, by the name under which it stands in it ("" for the file).
+    """Every tensor of a file, by the name of the mapping that holds it ("" for the file).
 
     Args:
         path: A safetensors file, one of torch, the index of shards, or a folder that holds one.
@@ -300,20 +303,18 @@ def require_whole(tensors: Mapping[str, Tensor], written: str | None, path: Path
         )
 
 
-def state_dicts(whole: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, dict]]:
-    """The mappings in a checkpoint whose values are tensors, but for those of an optimizer."""
+def state_dicts(whole: Any, name: str = "", depth: int = DEPTH) -> Iterator[tuple[str, dict]]:
+    """The tensors in each mapping or list of a checkpoint, but for those of an optimizer."""
+    whole = dict(enumerate(whole)) if name and isinstance(whole, (list, tuple)) else whole
     if not isinstance(whole, Mapping) or OPTIMIZER.search(name.lower()):
         return
-    tensors = {
-        WRAPPED.sub("", key): x
-        for key, x in whole.items()
-        if isinstance(key, str)
-        and isinstance(x, Tensor)
-        and not x.is_nested  # has no shape
-        and key not in MOMENTS
+    tensors = {  # a nested one has no shape
+        key: x for key, x in whole.items() if isinstance(x, Tensor) and not x.is_nested
     }
-    if len(tensors) > len(whole) / 2:  # a number of epochs may stand beside
-        yield name, tensors
+    if MOMENTS & tensors.keys():
+        return
+    if tensors:
+        yield name, renamed(tensors, lambda key: WRAPPED.sub("", str(key)))
     for key, value in whole.items() if depth else ():
         yield from state_dicts(value, f"{name}.{key}" if name else str(key), depth - 1)
 
@@ -336,9 +337,13 @@ def take(
         for name, state in found.items()
         for prefix in _prefixes(state, own)
     }
+    if not fits and len(found) > 1:  # a mapping for each part of the model, perhaps
+        whole = Found({"": _flat(found)})
+        whole.notes = getattr(found, "notes", ())
+        return take(whole, own, where)
     if not fits:
-        held = "; ".join(f"{name or 'it'} has {some(state)}" for name, state in found.items())
-        raise ValueError(f"{where} has no name of the model, which has {some(own)}; {held}")
+        names = f"which has {some(own)}; it has {some(_flat(found))}"
+        raise ValueError(f"{where} has no name of the model, {names}")
     return _best(found, fits, own, where)
 
 
@@ -349,18 +354,27 @@ def take_ours(
 
     What has no names that are known comes back whole, to be refused by name where it is loaded.
     """
-    fits = {}
+    fits, wrong = {}, None
     for name, state in found.items():
         shapes = {key: torch.empty(tuple(x.shape), device="meta") for key, x in state.items()}
         for prefix in dict.fromkeys(("", *_prefixes(state, {**dict.fromkeys(KERNELS), **own}))):
             try:
                 fits[name, prefix] = _fit(to_ours(_without(shapes, prefix)), own)
-            except ValueError:
-                continue
+            except ValueError as error:
+                wrong = error
             except RuntimeError as error:
                 raise ValueError(f"{where} is of no model: {_first_line(error)}") from None
     fits = {place: fit for place, fit in fits.items() if fit[0]}
-    return _best(found, fits, own, where) if fits else (next(iter(found.values())), [])
+    if wrong and max((same for same, _ in fits.values()), default=0) < ALIKE * len(own):
+        raise ValueError(f"{where} cannot be taken: {wrong}")
+    if fits:
+        return _best(found, fits, own, where)
+    return (_flat(found) if len(found) > 1 else next(iter(found.values()))), []
+
+
+def _flat(found: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """All tensors by the names on the way to them."""
+    return {f"{m}.{n}" if m else n: x for m, held in found.items() for n, x in held.items()}
 
 
 def _fit(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> tuple[int, int]:
@@ -401,10 +415,27 @@ def _best(
         notes.append(f"{several}; to take another, save it alone")
     elif name or prefix:
         notes.append(f"{where}: {chosen} is taken")
-    if prefix and (left := [n for n in found[name] if not n.startswith(prefix)]):
-        notes.append(f"{where}: left out, without this prefix: {some(left)}")
+    starts = {m: tuple(start for n, start in equal if n == m) for m in found}
+    left = _flat(
+        {m: {n: x for n, x in found[m].items() if not n.startswith(starts[m])} for m in found}
+    )
+    if head := _head_beside(state, left, f"{name}.{prefix}" if name else prefix, own):
+        notes.append(f"{where}: {some(head.values())} beside it: taken, too")
+        state |= {n: left.pop(place) for n, place in head.items()}
+    if left:
+        notes.append(f"{where}: left out: {some(left)}")
     state, kinds = _plain(state, own, where)
     return state, notes + kinds
+
+
+def _head_beside(
+    state: Mapping[str, Tensor], left: Mapping[str, Tensor], place: str, own: Iterable[str]
+) -> dict[str, str]:
+    """Where the head of a backbone without one stands, beside it or above it, by its own names."""
+    if any(HEAD.match(name) for name in state):
+        return {}
+    above = [place[: match.end()] for match in re.finditer(r"\.|^", place)]
+    return {n: a + n for n in own if HEAD.match(n) for a in above if a + n in left}
 
 
 def _plain(
@@ -425,8 +456,10 @@ def _plain(
             what = f"{x.dtype}, {x.layout}" if x.layout is not torch.strided else str(x.dtype)
         elif x.is_meta and no_numbers:
             what = "a shape without numbers (meta)"
-        elif not x.numel():
+        elif not x.numel() and x.ndim != 3:
             what = f"empty, of the shape {tuple(x.shape)}: kept in other files, perhaps"
+        elif not x.numel() and name not in own:
+            continue  # (1, 0, D), of no registers
         elif x.is_floating_point() and x.dtype.itemsize < 4:
             kinds[str(x.dtype)] = None
             try:
@@ -465,7 +498,9 @@ def called(text: str, names: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def telling(notes: list[str], weights: Mapping[str, Tensor] | None = None) -> Iterator[None]:
+def telling(
+    notes: list[str], weights: Mapping[str, Tensor] | None = None, of_run: bool = False
+) -> Iterator[None]:
     """Say in a refusal what had been taken of a file, too, and what else the command can do.
 
     With ``weights``, as they were taken, tensors are called as they are there.
@@ -476,6 +511,7 @@ def telling(notes: list[str], weights: Mapping[str, Tensor] | None = None) -> It
         advice = [TIMM] if re.search(r"decides|channels=|old_grid", str(error)) else []
         advice = [f"what no option sets: {TIMM}"] if NO_OPTION.search(str(error)) else advice
         advice = [MERGE] if ADDED.search(str(error)) else advice
+        advice = [LENT] if of_run and "holds nan" not in str(error) else advice
         said = called(str(error), their_names(weights or {}))
         raise ValueError("; ".join([said, *advice, *notes])) from None
 
@@ -515,6 +551,8 @@ def _shards(index: Path, notes: list[str]) -> tuple[dict[str, Tensor], dict[str,
         if not isinstance(held, Mapping):
             raise ValueError(f"{index.parent / name} holds no state dict but {type(held).__name__}")
         found |= {k: x for k, x in held.items() if k not in found or place.get(k) == name}
+    if lost := [name for name in place if name not in found]:
+        raise ValueError(f"{index} names {some(lost)}, which no file of its list holds")
     return found, {}
 
 

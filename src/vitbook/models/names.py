@@ -1,7 +1,8 @@
 """What torchvision, timm and transformers call the tensors of a model, and what they are here."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -143,20 +144,21 @@ def from_transformers(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
         ValueError: Not the weights of such a model.
     """
     _require_mapping(state_dict)
-    found = [match for name in state_dict if (match := TRANSFORMERS_PATCHES.fullmatch(name))]
-    start = found[0][1] if found else ""  # "vit.", "vision_model." or nothing
-    bare = {name.removeprefix(start): tensor for name, tensor in state_dict.items()}
-    names = {f"embeddings.{m[0].split('embeddings.', 1)[1]}": TRANSFORMERS_NAMES for m in found}
+    patches = [match for name in state_dict if (match := TRANSFORMERS_PATCHES.fullmatch(name))]
+    start = patches[0][1] if patches else ""  # "vit.", "vision_model." or nothing
+    bare = renamed(state_dict, lambda name: name.removeprefix(start))
+    names = {f"embeddings.{m[0].split('embeddings.', 1)[1]}": TRANSFORMERS_NAMES for m in patches}
     signs = names or {"embeddings.patch_embeddings.projection.weight": {}}
-    renamed = _rename(bare, signs, "a ViT, DINOv2 or CLIP of transformers")
-    for name in [name for name in renamed if ".attn.q_proj." in name]:
-        parts = [renamed.pop(name.replace("q_proj", part), None) for part in QKV]
+    found = _rename(bare, signs, "a ViT, DINOv2 or CLIP of transformers")
+    for name in [name for name in found if ".attn.q_proj." in name]:
+        parts = [found.pop(name.replace("q_proj", part), None) for part in QKV]
         if (query := parts[0]) is not None:  # a projection without a bias beside some with: zeros
-            joined = [torch.zeros_like(query) if x is None else x for x in parts]
-            renamed[name.replace("q_proj", "qkv")] = torch.cat(joined)
-    if "cls_token" in renamed:
-        renamed["cls_token"] = renamed["cls_token"].reshape(1, 1, -1)
-    return renamed
+            joined = torch.cat([torch.zeros_like(query) if x is None else x for x in parts])
+            whole = name.replace("q_proj", "qkv")
+            found = renamed({**found, name: joined}, {name: whole}.get)
+    if "cls_token" in found:
+        found["cls_token"] = found["cls_token"].reshape(1, 1, -1)
+    return found
 
 
 QKV = ("q_proj", "k_proj", "v_proj")
@@ -170,7 +172,26 @@ def to_ours(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for signs, translate in ((TORCHVISION, from_torchvision), (TIMM, from_timm)):
         if any(sign in weights for sign in signs):
             return translate(weights)
-    return {name_today(name): tensor for name, tensor in weights.items()}
+    return renamed(weights, name_today)
+
+
+def renamed(
+    tensors: Mapping[Any, Tensor], rename: Callable[[Any], str | None]
+) -> dict[str, Tensor]:
+    """Tensors under other names; those for which there is none keep theirs.
+
+    Raises:
+        ValueError: Two come to the same name; the message tells both.
+    """
+    found, old = dict[str, Tensor](), dict[str, Any]()
+    for name, tensor in tensors.items():
+        new = rename(name) or name
+        if new in found:
+            raise ValueError(
+                f"weights must hold each tensor once: {old[new]} and {name} are both {new} here"
+            )
+        found[new], old[new] = tensor, name
+    return found
 
 
 def _rename(
@@ -183,16 +204,19 @@ def _rename(
         raise ValueError(
             f"state_dict must be that of {models} and hold {signs}, got the names {first} ..."
         )
-    renamed = {}
-    for name, tensor in state_dict.items():
+
+    def here(name: str) -> str:
         for theirs, ours in names.items():
             if name.startswith(theirs):
                 name = ours + name.removeprefix(theirs)
             elif theirs.startswith("."):
                 name = name.replace(theirs, ours)
-        table = name == "positions.table" and tensor.ndim == 3
-        renamed[name] = tensor.squeeze(0) if table else tensor
-    return renamed
+        return name
+
+    found = renamed(state_dict, here)
+    if (table := found.get("positions.table")) is not None and table.ndim == 3:
+        found["positions.table"] = table.squeeze(0)
+    return found
 
 
 def _require_mapping(

@@ -125,10 +125,18 @@ def arguments_of(theirs: nn.Module) -> dict[str, Any]:
         raise ValueError(
             f"theirs must be a model of timm, torchvision or transformers, got {kind.__name__}"
         )
+    _refuse_if(theirs, _no_linear(theirs))
     try:
         return reader(theirs)
     except AttributeError as error:
         raise ValueError(f"{kind.__name__} cannot be rebuilt: it lacks a part ({error})") from None
+
+
+def _no_linear(m: nn.Module) -> list[str]:
+    """Its linear layers that are more than their weights, or less: LoRA, quantized."""
+    kinds = {type(x) for x in m.modules() if type(x).__name__.endswith("Linear")}
+    other = sorted(f"{x.__module__}.{x.__name__}" for x in kinds if not issubclass(x, nn.Linear))
+    return [f"a linear layer is {name}: merge it, or give the model of before" for name in other]
 
 
 def _of_timm(m: Any) -> dict[str, Any]:

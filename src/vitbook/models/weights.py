@@ -16,6 +16,7 @@ from vitbook.files import write_atomically
 from vitbook.models import fitting
 from vitbook.models.channels import adapt_channels, kernel_name
 from vitbook.models.foreign import (
+    SHARD,
     SUM,
     checksum,
     grid_of,
@@ -58,9 +59,11 @@ def load_weights(
     Learned positions are resampled when the grids differ; tokens before the patches that the table
     has no rows for get zeros. A head that is missing or for other classes is left out: the model
     keeps its own. Biases that a kind of linear layer lacks in all blocks are zeros. Everything
-    else has to fit exactly. What names and shapes do not tell, the number of heads, ``norm_eps``
-    and which GELU, has to be right in the model:
-    :func:`~vitbook.models.published.rebuild` reads it off the other model.
+    else has to fit exactly. What names and shapes do not tell has to be right in the model: the
+    number of heads, ``norm_eps``, which GELU, where the norms stand in a block, positions without
+    a table (sin-cos with its base; rotary, beside a table too), and whether the head reads the
+    class token or the mean: :func:`~vitbook.models.published.rebuild` reads it off the other
+    model, and refuses what ours cannot do.
 
     Args:
         model: A model built by this package.
@@ -122,6 +125,11 @@ def read_weights(path: str | os.PathLike) -> tuple[dict[str, Tensor], dict[str, 
     path = _safetensors_path(path)
     if not path.is_file():
         raise FileNotFoundError(f"path must be an existing .safetensors file, got {path}")
+    if SHARD.fullmatch(path.name):
+        raise ValueError(
+            f"path must be a whole model, {path} is one of several files: give load_weights the "
+            "tensors of all of them, by safetensors.torch.load_file"
+        )
     return open_safetensors(path)
 
 
@@ -176,8 +184,8 @@ def _safetensors_path(path: str | os.PathLike) -> Path:
     if path.suffix in {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}:
         raise ValueError(
             f"path must be a .safetensors file, got {path}: a pickle can run code when it is "
-            "opened. If you trust it, convert it once: "
-            "safetensors.torch.save_file(torch.load(path, weights_only=True), 'new.safetensors')"
+            "opened. load_weights(model, torch.load(path, weights_only=True)) takes what can be "
+            "read without; save_weights(model, 'new.safetensors') then writes such a file"
         )
     if path.suffix != ".safetensors":
         raise ValueError(f"path must end in .safetensors, got {path}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -142,6 +142,11 @@ def _trials(
     found = examined_data.classes(labels, logits.shape[1], len(images))
     yield found
     if found.verdict == "wrong":
+        return
+    with torch.random.fork_rng():
+        found, in_training = examined_model.output(copied(model).train(), images[:batch_size])
+    if in_training is None:
+        yield replace(found, seen=f"In training mode: {found.seen}")
         return
     labels = labels.long()
     yield examined_model.first_loss(quiet, images, labels)
