@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import random
+import re
 import struct
 import zlib
 
@@ -71,6 +72,8 @@ def test_folders_for_the_parts_are_taken_as_they_are(tmp_path, folders, lengths,
     parts = ("train", "validation", "trainval", "test")
     assert tuple(len(read(tmp_path, part).labels) for part in parts) == lengths
     assert {file.split("/")[0] for file in read(tmp_path, val).files} == {"val"}
+    told = "val is the test: beside train there is no other." in list_folder(tmp_path).notes
+    assert told == (val == "test")
 
 
 def animation(path):
@@ -130,7 +133,9 @@ def test_pixels_are_those_of_the_middle_and_in_the_right_colours(tmp_path):
     strip = Image.new("RGB", (90, 30), "black")
     strip.paste((250, 0, 0), (30, 0, 60, 15))  # the middle third: red above, black below
     strip.save(tmp_path / "strip.png")
-    pixels = read_picture(tmp_path / "strip.png", 30).pixels
+    pixels, remarks = read_picture(tmp_path / "strip.png", 30)
+    assert remarks[-1] == "more than half of it is cut off: its middle is taken"
+    assert read_picture(tmp_path / "strip.png", (20, 40)).remarks == remarks[:-1]
     assert pixels[0, 2:13].float().mean() > 245
     assert pixels[0, 17:].float().mean() < 5
     assert pixels[1:].float().mean() < 5
@@ -285,6 +290,10 @@ TOGETHER = {
     "frames": ("{}film_0001.png", "{}film_0002.png", "{}film_0003.png"),
     "patients": ("P{}-red-1.png", "P{}-red-2.png"),
     "a labelling tool's": ("{}_png.rf.9ab.png", "{}_png.rf.f31.png"),
+    "Augmentor's": (
+        "red_original_{}.png_0a1b2c3d-0a1b-4c5d-8e9f-0123456789ab.png",
+        "red_original_{}.png_9f8e7d6c-1a2b-4c5d-9e8f-ba9876543210.png",
+    ),
 }
 
 
@@ -419,6 +428,37 @@ def drawn(numbers, negative=False):
     return Image.fromarray(scene.clip(0, 255).astype(np.uint8)).convert("RGB")
 
 
+WAYS = ["{:06}", "v1_{:03}", "2024-01-{:02}", "1-{}", "image{}(1)", "0e4d{:x}f7a9b1c2"]
+
+
+@pytest.mark.parametrize("called", WAYS)
+def test_pictures_of_classes_that_are_called_alike_are_compared(tmp_path, called):
+    for apart, name in ((0, "a"), (50, "b"), (99, "c")):
+        (tmp_path / name).mkdir()
+        for seed in range(24):
+            picture = drawn(np.random.default_rng(seed + apart))
+            picture.save(tmp_path / name / f"{called.format(seed)}.png")
+    (told,) = list_folder(tmp_path).notes
+    words = r"a and b hold 24 files of the same names, of which [0-3] of 24 compared look alike: "
+    assert re.match(words, told)
+
+
+@pytest.mark.parametrize("number", [7, 24])
+def test_of_files_of_equal_numbers_those_count_that_look_alike(tmp_path, number):
+    for apart, name in ((0, "a"), (99, "b")):
+        (tmp_path / name).mkdir()
+        for seed in range(24):
+            picture = drawn(np.random.default_rng(seed + apart * (seed >= number)))
+            picture.save(tmp_path / name / f"{name}{seed}.png", compress_level=1 + bool(apart))
+    counted = "[7-9]" if number == 7 else 24  # some are alike by chance
+    words = rf"a and b hold 24 files of the same numbers, of which {counted} of 24 compared look"
+    if number == 7:
+        assert re.match(words, list_folder(tmp_path).notes[0])
+    else:
+        with pytest.raises(ValueError, match=words):
+            list_folder(tmp_path)
+
+
 @pytest.mark.parametrize(("apart", "called"), [(0, ""), (0, "{}_"), (99, "")])
 def test_numbered_pictures_and_what_was_drawn_of_them_are_no_classes(tmp_path, apart, called):
     for name, negative in (("rgb", False), ("tiefe", True)):
@@ -429,7 +469,8 @@ def test_numbered_pictures_and_what_was_drawn_of_them_are_no_classes(tmp_path, a
     if apart:  # of other scenes
         assert list_folder(tmp_path).classes == ("rgb", "tiefe")
         return
-    with pytest.raises(ValueError, match="rgb and tiefe hold 24 files of the same numbers that l"):
+    same = "rgb and tiefe hold 24 files of the same numbers, of which 2[0-4] of 24 compared look"
+    with pytest.raises(ValueError, match=same):
         list_folder(tmp_path)
 
 
@@ -478,6 +519,9 @@ def test_a_refused_folder_is_told_its_own_reason(tmp_path):
         read(tmp_path / "flat")
     folder(tmp_path / "deep" / "data")
     with pytest.raises(ValueError, match=r"deep/data holds green, red: name that one"):
+        read(tmp_path / "deep")
+    (tmp_path / "deep/data/green").rename(tmp_path / "deep/data/Annotations")
+    with pytest.raises(ValueError, match=r"deep holds data$"):  # of that no classes would be
         read(tmp_path / "deep")
 
 
@@ -578,7 +622,8 @@ def test_a_picture_is_turned_whatever_else_its_exif_holds(tmp_path):
     (tmp_path / "a.jpg").write_bytes(jpeg_with_rational(-1, 0))
     (tmp_path / "b.jpg").write_bytes(jpeg_with_rational(72, 1))
     one, other = (read_picture(tmp_path / name, 20) for name in ("a.jpg", "b.jpg"))
-    assert one.remarks == other.remarks == ("rotated by its camera: turned upright",)
+    assert one.remarks == other.remarks
+    assert one.remarks[0] == "rotated by its camera: turned upright"
     assert torch.equal(one.pixels, other.pixels)
 
 
@@ -933,12 +978,11 @@ def test_copies_that_were_saved_anew_are_told_and_other_pictures_are_not():
     learned, others = part_of(pictures[:40], "train"), pictures[40:]
     for some in (learned, part_of(pictures[:4], "train")):
         assert near_ones(some, part_of(others, "test", 900)) == []
-    anew = torch.stack([as_jpeg(pictures[7]), *others[1:]])
-    (told,) = near_ones(learned, part_of(anew, "test", 900))
-    words = (
-        "1 of 20 pictures of the test look like one that is learned from (test/red/900.png like "
-    )
-    assert told.startswith(f"{words}train/red/7.png): copies")
+    for changed in (pictures[7], pictures[7].flip(2), pictures[7].rot90(1, (1, 2))):
+        anew = torch.stack([as_jpeg(changed), *others[1:]])
+        (told,) = near_ones(learned, part_of(anew, "validation", 900), "validation")
+        words = "1 of 20 pictures of the validation look like one that is learned from "
+        assert told.startswith(f"{words}(validation/red/900.png like train/red/7.png): copies")
 
 
 def test_frames_of_a_film_on_both_sides_are_told():

@@ -387,11 +387,49 @@ def test_a_picture_that_is_learned_from_is_not_tested_under_another_name(tmp_pat
         fill(root / "train" / name, GREY, range(first, first + 9))
         fill(root / "test" / name, GREY, range(first, first + 3), "bmp")  # the first three
     words = trains(root, "--out", out)
-    assert "all pictures of the part test" in refusal(capsys, *words)
+    painted(GREY, (99, 40), seed=0).save(root / "train/cat/long.png")
+    painted(GREY, (99, 40), seed=0).save(root / "test/cat/long.bmp")
+    said = refusal(capsys, *words)
+    assert "all pictures of cat, dog in the part test" in said
+    assert "1 file, more than half of it is cut off: its middle is taken: test/cat/lo" in said
+    (root / "test/cat/long.bmp").unlink()
     fill(root / "test" / "cat", GREY, [50], "bmp")
-    assert "6 pictures, equal to one of another part, pixel by pixel" in output(capsys, *words)
+    assert "6 files, left out: equal to one of another part, pixel by pixel" in output(
+        capsys, *words
+    )
     settings = stored_run(out)["settings"]
     assert own_pictures.read_pictures(settings, "test", root).files == ("test/cat/50.bmp",)
+
+
+@pytest.mark.parametrize(("learn_from", "part"), [("trainval", "test"), ("train", "validation")])
+def test_what_training_left_out_has_no_part_in_any_command(tmp_path, capsys, learn_from, part):
+    root, out = tmp_path / "photos", tmp_path / "run"
+    for name, first in (("cat", 0), ("dog", 100)):
+        fill(root / name, GREY, range(first, first + 20))
+    fill(root / "dog", GREY, range(100, 110), "bmp")
+    said = output(capsys, *trains(root, "--out", out, "--learn-from", learn_from))
+    told = re.search(r"\d+ files?, left out: equal to one of another part, .*", said)[0]
+    judged = re.search(r"to test\): .*", said)[0]
+    judged = sum(int(n) for n in re.findall(r"\d+ \+ (\d+)", judged))
+    for words in (
+        ["evaluate", out, "--part", part],
+        ["results", out, "--out", tmp_path / "x.html"],
+    ):
+        printed = output(capsys, *words)
+        assert told in printed
+        assert "kept in the part" not in printed
+        assert words[0] == "results" or f" of {judged} right" in printed
+    printed = output(capsys, "train", "--resume", "--out", out)
+    assert "already finished" in printed
+    assert "others than before" not in printed
+
+
+def test_what_could_not_be_read_is_new_once_it_can(photos, trained, tmp_path, capsys):
+    root = shutil.copytree(photos, tmp_path / "in")
+    assert "new since" not in output(capsys, "evaluate", trained, "--root", root)
+    painted(RED, seed=77).save(root / "red" / "broken.png")
+    said = output(capsys, "evaluate", trained, "--root", root)
+    assert "1 file, new since the training: red/broken.png" in said
 
 
 def test_of_two_trainings_at_once_in_one_folder_one_leaves_no_trace(
@@ -704,6 +742,57 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     assert "lent: none is left for a test" in refusal(capsys, *words, "--out", tmp_path / "none")
 
 
+def test_copies_that_came_after_the_training_are_told_in_the_test(tmp_path, capsys):
+    root, out = tmp_path / "photos", tmp_path / "run"
+    for number, name in enumerate(("green", "red")):
+        (root / name).mkdir(parents=True)
+        for seed in range(20):
+            picture = painted(COLOURS[name], (4, 5), seed=seed + 100 * number)
+            picture.resize((80, 100)).save(root / name / f"{seed}.png")
+    assert run(*trains(root, "--out", out)) == 0
+    capsys.readouterr()
+    for path in root.rglob("*.png"):
+        Image.open(path).save(path.with_name(f"export{path.stem}x.jpg"))
+    said = output(capsys, "evaluate", out)
+    looks = r"[4-9] of \d+ pictures of the test that are new look like one .* \(\w+/export"
+    assert re.search(looks, said)
+    for path in root.rglob("*.png"):
+        path.unlink()
+    said = output(capsys, "evaluate", out)
+    assert (
+        "Whether new pictures of the test are copies of learned ones was not seen: none of" in said
+    )
+
+
+def test_a_test_of_other_pictures_or_classes_than_at_the_training_is_told(
+    photos, trained, tmp_path, capsys
+):
+    root = shutil.copytree(photos, tmp_path / "in")
+    parts = json.loads((trained / "parts.json").read_text())
+    tested = [name for name, part in parts.items() if part == "test" and name.startswith("red/")]
+    words = ["evaluate", trained, "--root", root]
+    assert "others than before" not in output(capsys, *words)
+    for name in tested:
+        (root / name).rename(root / "green" / f"was-{name[4:]}")
+    count = sum(part == "test" and "/" in name for name, part in parts.items())
+    told = "The pictures of the test or their classes are others than before "
+    told += f"({count} of 3 x 32 x 32 then"
+    page = ["results", trained, "--root", root, "--out", tmp_path / "page.html"]
+    for command in (words, page):
+        assert f"{told}, now the same with other labels)" in output(capsys, *command)
+    assert "others than before" not in output(capsys, *words, "--part", "train")
+    next((root / "green").glob("was-*")).unlink()
+    assert f"{told}, now {count - 1} of 3 x 32 x 32)" in output(capsys, *words)
+    out = shutil.copytree(trained, tmp_path / "older")
+    with safe_open(out / "checkpoint.safetensors", "pt") as file:
+        kept = file.metadata()
+    notes = json.loads(kept["notes"])
+    notes["tested"] = notes["tested"]["labelled"]  # a sum alone, as older runs have it
+    save_file(weights(out), out / "checkpoint.safetensors", kept | {"notes": json.dumps(notes)})
+    assert "others than before: losses" in output(capsys, "evaluate", out, "--root", root)
+    assert "others than before" not in output(capsys, "evaluate", out)
+
+
 def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, monkeypatch, capsys):
     said = refusal(capsys, *learn, *SMALL, "--steps", 1, "--out", photos / "run")
     assert "out must lie outside of root: " in said
@@ -711,6 +800,13 @@ def test_a_run_inside_its_pictures_is_refused_and_tilde_is_home(learn, photos, m
     monkeypatch.setenv("HOME", str(photos))
     said = refusal(capsys, *learn, *SMALL, "--steps", 1, "--out=~/run")
     assert f"{photos}/run would be taken" in said
+
+
+def test_maps_are_not_drawn_among_the_pictures(trained, photos, tmp_path, capsys):
+    place = photos / "red" / "maps.png"
+    words = ["attention", 0, "--run", trained, "--out"]
+    assert f"out must lie outside of root: {place} would be" in refusal(capsys, *words, place)
+    assert not place.exists()
 
 
 def test_a_run_whose_classes_are_called_like_parts_knows_them(tmp_path, capsys):
@@ -808,10 +904,17 @@ def test_classes_that_pictures_do_not_show_are_told_after_the_training(tmp_path,
 
 def test_uneven_classes_are_named_with_the_share_that_the_largest_has_of_the_test():
     learned, tested = torch.tensor([0] * 4 + [1] * 20), torch.tensor([0, 0, 0, 1])
-    told = own_pictures._counted(("few", "many"), learned, tested)
+    labels, classes = {"trainval": learned, "test": tested}, ("few", "many")
+    told = own_pictures._counted(classes, labels, weighted=False)
     assert "few 4 + 3, many 20 + 1. They are uneven, 20 to 4: who always answers the" in told
     assert "largest is right 25 % of the time" in told
-    assert "uneven" not in own_pictures._counted(("few", "many"), learned[:23], tested)
+    assert told.endswith("; with --class-weights each counts alike")
+    assert own_pictures._counted(classes, labels, weighted=True).endswith("by class (results)")
+    labels = {"train": learned[:23], "validation": learned[3:5], "test": tested}
+    told = own_pictures._counted(classes, labels, weighted=False)
+    assert told.endswith(
+        "(pictures to learn from + to choose by + to test): few 4 + 1 + 3, many 19 + 1 + 1"
+    )
 
 
 IDLE = {
@@ -914,6 +1017,11 @@ def test_what_cannot_be_is_refused_before_a_file_is_written(
     assert not out.exists()
 
 
+def test_a_folder_that_cannot_be_is_a_sentence(learn, trained, tmp_path, capsys):
+    for words in ([*learn, "--out"], ["train", "--resume", "--out"], ["evaluate"]):
+        assert "File name too long" in refusal(capsys, *words, tmp_path / ("n" * 300))
+
+
 def test_a_run_json_that_is_not_what_was_written_is_called_damaged(trained, tmp_path, capsys):
     shutil.copytree(trained, tmp_path / "run")
     path = tmp_path / "run" / "run.json"
@@ -967,20 +1075,22 @@ def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_
     given = {"data": "folder", "image_size": 16}
     _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
     assert "No picture of green is left in the part test." in told
-    both = "1 picture, equal to one of another class, pixel by pixel, so that one is wrong: "
+    both = "1 file, equal to one of another class, pixel by pixel, so that one is wrong: "
     assert f"{both}train/red/again.ppm." in told
 
 
-def test_a_test_of_copies_saved_anew_is_told(tmp_path):
-    for part, ending in (("train", "png"), ("test", "jpg")):
+def test_a_part_of_copies_saved_anew_is_told(tmp_path):
+    for part, ending in (("train", "png"), ("val", "jpg"), ("test", "webp")):
         for name in ("green", "red"):
             (tmp_path / part / name).mkdir(parents=True)
             for seed in range(6):
                 path = tmp_path / part / name / f"{seed}.{ending}"
                 painted(COLOURS[name], seed=seed).resize((120, 144)).save(path)
-    given = {"data": "folder", "image_size": 16}
+    given = {"data": "folder", "image_size": 16, "learn_from": "train"}
     _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
-    assert "12 of 12 pictures of the test look like one that is learned from" in " ".join(told)
+    for part in ("validation", "test"):
+        words = f"12 of 12 pictures of the {part} look like one that is learned from"
+        assert words in " ".join(told)
 
 
 def test_a_register_is_not_called_a_class_token_and_is_none_of_the_patches():

@@ -17,6 +17,7 @@ from vitbook.command.attention_page import (
 )
 from vitbook.command.idle import PAGES
 from vitbook.command.images import read_image
+from vitbook.command.own_pictures import require_outside
 from vitbook.command.recipes import class_names, pixels_of
 from vitbook.command.runs import trained_model
 from vitbook.data.folder_names import printed
@@ -35,6 +36,8 @@ def attention(options: argparse.Namespace) -> None:
     if not options.run:
         raise ValueError(f"--out must end in .html with --timm and --model, got {options.out}")
     settings, root, model = trained_model(options)
+    if settings["data"] == "folder":
+        require_outside(Path(options.out), root)
     image, name = read_image(options, settings, root)
     figure, told = attention_figure(model, image, settings, options.query, options.rollout)
     save_figure(figure, Path(options.out))

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -71,7 +70,7 @@ def _goes_on(options: argparse.Namespace) -> str:
     """How what was stopped goes on."""
     if options.command == "compare":
         return "the same command goes on, no finished training is lost"
-    if options.command == "train" and (Path(options.out) / "run.json").exists():
+    if options.command == "train" and os.path.exists(f"{options.out}/run.json"):
         return "train --resume goes on from the last checkpoint"
     return "nothing was kept"
 

@@ -4,16 +4,12 @@ import argparse
 
 from vitbook import training
 from vitbook.book.intervals import wilson_interval
-from vitbook.command.recipes import titled_part
-from vitbook.command.runs import trained_model
+from vitbook.command.runs import asked_part
 
 
 def evaluate(options: argparse.Namespace) -> None:
     """Print loss and accuracy of a run's model on one part of its data."""
-    settings, root, model = trained_model(options)
-    (images, labels), _, notes = titled_part(settings, options.part, root)
-    if notes:
-        print(*notes, sep="\n")
+    settings, model, (images, labels), _, _ = asked_part(options)
     loss, accuracy, n = training.evaluate(model, images, labels)
     _, low, high = wilson_interval(round(n * accuracy), n)
     print(

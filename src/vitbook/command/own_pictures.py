@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,17 @@ from vitbook.book.intervals import wilson_interval
 from vitbook.command.any_model import classifiers, load_whole, timm_model
 from vitbook.command.beside import lending_run, of_other_timm, require_told, statistics_told
 from vitbook.data.folder import (
+    LEFT,
+    TWIN,
     EmptyPartError,
     FolderImages,
     PictureFolder,
     list_folder,
     name_below,
+    note,
     read_files,
     root_key,
+    what_was_found,
 )
 from vitbook.data.folder_names import listed as named
 from vitbook.data.near import near_ones
@@ -29,7 +34,6 @@ from vitbook.data.transforms import STATISTICS
 from vitbook.models.foreign import (
     called,
     read_weights,
-    some,
     take,
     take_ours,
     telling,
@@ -42,6 +46,8 @@ PARTS = 4  # updates in an epoch at least, if the batch size is not given
 LISTED = 20  # classes that are told with their numbers
 CHUNK = 32  # pictures that are summed at once
 UNEVEN = 5  # times as many pictures of one class as of another are worth a word
+USES = dict.fromkeys(("trainval", "train"), "to learn from")
+USES |= {"validation": "to choose by", "test": "to test"}
 WARMUP = 5  # one update in so many at most: a small folder has fewer than the recipe's warm-up
 NO_PARTS = (
     "The run is of a time when parts were not kept: if files were moved or deleted since, it may "
@@ -53,6 +59,9 @@ ALONE = (
     "that folder, if named, says what it has learned"
 )
 UNKNOWN = "{} does not say what it has learned from: what is tested here may be among that"
+UNSEEN = (
+    "Whether new pictures of the {} are copies of learned ones was not seen: none of these is in {}"
+)
 PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
 
@@ -106,9 +115,7 @@ def describe(
         )
     found["learned_before"] = learned_before
     found["parts"] = before | {root_key(listed.root): "root"}
-    for file in listed.files:
-        where = name_below(listed.root, file.path)
-        found["parts"] |= dict.fromkeys((file.key, where), file.part)
+    found["parts"] |= {file.key: file.part for file in listed.files}
     pictures, twins = _apart(listed, pictures, found["parts"])
     learned = pictures[parts[0]]  # the others only judge: they lend it no numbers
     if "batch_size" not in given:
@@ -120,11 +127,12 @@ def describe(
         found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
         found |= told or _statistics(learned.images)
-    twins += near_ones(learned, pictures["test"])
+    for part, judged in list(pictures.items())[1:]:
+        twins += near_ones(learned, judged, part)
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     notes |= dict.fromkeys(origin)
-    labels = torch.cat([pictures[part].labels for part in parts])
-    counted = _counted(listed.classes, labels, pictures["test"].labels)
+    labels = {part: found.labels for part, found in pictures.items()}
+    counted = _counted(listed.classes, labels, settings["class_weights"])
     if learned_before == "trainval" and "validation" in parts:
         notes[LEARNED.format("validation")] = None
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)
@@ -151,9 +159,10 @@ def _apart(
 ) -> tuple[dict[str, FolderImages], list[str]]:
     """The pictures without those of which an earlier part has every pixel; which these are.
 
-    They are put down in ``parts`` with the picture that they equal, as all are by their pixels.
+    The others are put down in ``parts`` by their names and their pixels, too; what is left out has
+    no part, and no file that could not be read has one by its name.
     """
-    keys = {name_below(listed.root, file.path): file.key for file in listed.files}
+    files_by_name = {name_below(listed.root, file.path): file for file in listed.files}
     apart, twins, both, notes = {}, [], [], []
     labels: dict[str, int] = {}
     for part, found in pictures.items():
@@ -161,41 +170,45 @@ def _apart(
         keep = []
         for row, name in enumerate(found.files):
             key, label = pixel_key(found.images[row]), int(found.labels[row])
-            was = parts.setdefault(key, parts[name])
-            if was in own:
+            file = files_by_name[name]
+            if parts.setdefault(key, file.part) in own:
                 keep.append(row)
+                parts[name] = file.part
                 if labels.setdefault(key, label) != label:
                     both.append(name)
             else:
                 twins.append(name)
-                parts |= dict.fromkeys((name, keys[name]), was)
-        if not keep:
-            raise ValueError(
-                f"all pictures of the part {part} of {listed.root} are equal, pixel by pixel, to "
-                "some of another part; bring others"
-            )
+                parts[file.key] = LEFT
         if len(keep) < len(found.files):
-            files = tuple(found.files[row] for row in keep)
-            found = found._replace(
-                images=found.images[keep], labels=found.labels[keep], files=files
-            )
+            found = _rows(found, keep)
         apart[part] = found
         none = _without_picture(found)
-        if none and part in ("train", "trainval"):
+        if not keep or (none and part in ("train", "trainval")):
             raise ValueError(
                 f"all pictures of {named(none)} in the part {part} of {listed.root} are equal, "
                 "pixel by pixel, to some of another part; bring others"
+                f"{what_was_found(found.notes)}"
             )
         if none and part == "test":
             notes.append(f"No picture of {named(none)} is left in the part test.")
-    for what, names in (
-        ("equal to one of another part, pixel by pixel: not used in theirs", twins),
-        ("equal to one of another class, pixel by pixel, so that one is wrong", both),
-    ):
-        if names:
-            count = "1 picture" if len(names) == 1 else f"{len(names)} pictures"
-            notes.append(f"{count}, {what}: {some(names)}.")
-    return apart, notes
+    wrong = "equal to one of another class, pixel by pixel, so that one is wrong"
+    return apart, notes + [
+        note(what, some) for what, some in ((TWIN, twins), (wrong, both)) if some
+    ]
+
+
+def _rows(found: FolderImages, rows: list[int]) -> FolderImages:
+    files = tuple(found.files[row] for row in rows)
+    return found._replace(images=found.images[rows], labels=found.labels[rows], files=files)
+
+
+def require_outside(out: Path, root: str | None) -> None:
+    """Refuse to write where pictures are learned from."""
+    place = os.path.realpath(out)  # resolve() fails on a link that leads to itself
+    if root and Path(place).is_relative_to(os.path.realpath(root)):
+        raise ValueError(
+            f"out must lie outside of root: {out} would be taken for one of its classes or pictures"
+        )
 
 
 def _without_picture(found: FolderImages) -> list[str]:
@@ -238,21 +251,25 @@ def _statistics(pixels: Tensor) -> dict:
     }
 
 
-def _counted(classes: tuple[str, ...], learned: Tensor, tested: Tensor) -> str:
-    """The classes with their numbers of pictures, and whether they are far from even."""
-    counts = torch.bincount(learned, minlength=len(classes)).tolist()
-    tests = torch.bincount(tested, minlength=len(classes)).tolist()
-    named = list(zip(classes, counts, tests, strict=True))
-    each = [f"{name} {count} + {test}" for name, count, test in named[:LISTED]]
-    each += [f"and {len(named) - LISTED} more"] if len(named) > LISTED else []
-    text = f"{len(named)} classes (pictures to learn from + to test): {', '.join(each)}"
-    if max(counts) >= UNEVEN * min(counts):
-        share = tests[counts.index(max(counts))] / sum(tests)
+def _counted(classes: tuple[str, ...], labels: dict[str, Tensor], weighted: bool) -> str:
+    """The classes with their numbers of pictures by part, and whether they are far from even."""
+    counts = [torch.bincount(y, minlength=len(classes)).tolist() for y in labels.values()]
+    each = [
+        f"{name} {' + '.join(map(str, numbers))}"
+        for name, *numbers in list(zip(classes, *counts, strict=True))[:LISTED]
+    ]
+    each += [f"and {len(classes) - LISTED} more"] if len(classes) > LISTED else []
+    uses = " + ".join(USES[part] for part in labels)
+    text = f"{len(classes)} classes (pictures {uses}): {', '.join(each)}"
+    learned, *_, tests = counts
+    if max(learned) >= UNEVEN * min(learned):
+        share = tests[learned.index(max(learned))] / sum(tests)
         text += (
-            f". They are uneven, {max(counts)} to {min(counts)}: who always answers the "
+            f". They are uneven, {max(learned)} to {min(learned)}: who always answers the "
             f"largest is right {100 * share:.0f} % of the time, so look at the accuracy by class "
-            "(results); with --class-weights each counts alike"
+            "(results)"
         )
+        text += "" if weighted else "; with --class-weights each counts alike"
     return text
 
 
@@ -276,6 +293,27 @@ def prepared(pictures: FolderImages, settings: dict) -> tuple[NormalizedImages, 
 
 def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     """One part of the pictures. A file that the run had in a part is in no other, ever after."""
+    return _read_again(settings, part, root)[1]
+
+
+def read_beside_learned(settings: dict, part: str, root: str | None) -> FolderImages:
+    """The same of a part that was not learned; notes tell of new pictures that are near copies."""
+    listed, found = _read_again(settings, part, root)
+    new = {name_below(listed.root, path) for path in listed.new}
+    rows = [row for row, name in enumerate(found.files) if name in new]
+    if not rows:
+        return found
+    files = tuple(file for file in listed.files if file.path not in listed.new)
+    try:
+        learned, size = listed._replace(files=files), settings["image_size"]
+        known = read_files(learned, learned_by(settings), size=size, all_classes=False)
+        told = near_ones(known, _rows(found, rows), f"{part} that are new")
+    except EmptyPartError:
+        told = [UNSEEN.format(part, listed.root)]
+    return found._replace(notes=(*found.notes, *told))
+
+
+def _read_again(settings: dict, part: str, root: str | None) -> tuple[PictureFolder, FolderImages]:
     if root is None:
         raise ValueError(NEEDS_ROOT)
     if not Path(root).expanduser().is_dir():
@@ -296,7 +334,7 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
         notes += (NO_PARTS,)
     if empty := _without_picture(found):
         notes += (f"No picture of {named(empty)} is in the part {part}.",)
-    return found._replace(notes=notes)
+    return listed, found._replace(notes=notes)
 
 
 def model_of_timm(settings: dict, *, pretrained: bool = False) -> Any:

@@ -33,6 +33,11 @@ EXAMPLES = """examples:
   python -m vitbook attention photo.jpg --timm vit_small_patch16_224 --out look.html
   torchrun --nproc-per-node 2 -m vitbook train --out runs/digits
 """
+COPIES = (
+    "Copies of a picture in two parts are left out. Told are near ones: saved anew, scaled, "
+    "mirrored, turned by right angles, or changed a little; not what was made grey, much brighter "
+    "or darker, turned by less, framed or cropped."
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -185,7 +190,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--flip", action=argparse.BooleanOptionalAction)
     _add_common(data, "folder of the downloaded data sets, or of one's own pictures")
 
-    own = parser.add_argument_group("one's own pictures (--data folder --root DIR)")
+    own = parser.add_argument_group("one's own pictures (--data folder --root DIR)", COPIES)
     own.add_argument("--image-size", type=_size, metavar="PIXELS", help="64")
     own.add_argument(
         "--folders-are-classes",

@@ -172,22 +172,6 @@ def load_part(
     return ImageSet(normalize(images, *STATISTICS[data]), labels)
 
 
-def titled_part(
-    settings: dict, part: str, root: str | None
-) -> tuple[tuple[Images, Tensor], list[str], tuple[str, ...]]:
-    """``load_part``, a title for each image, and what a reader has to know of them."""
-    learned = {"trainval": ("train", "validation", "trainval"), "train": ("train", "trainval")}
-    notes: tuple[str, ...] = ()
-    if part in learned[own_pictures.learned_by(settings)]:
-        notes = (own_pictures.LEARNED.format(part),)
-    if settings["data"] != "folder":
-        known = load_part(settings, part, root)
-        return known, [f"{part} image {i}" for i in range(len(known[1]))], notes
-    pictures = own_pictures.read_pictures(settings, part, root)
-    known = own_pictures.prepared(pictures, settings)
-    return known, list(pictures.files), (*notes, *pictures.notes)
-
-
 def build_model(settings: dict) -> nn.Module:
     """The model of a run with the weights its seed draws."""
     with torch.random.fork_rng(devices=[]):

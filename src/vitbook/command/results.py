@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from vitbook.book.intervals import wilson_interval
 from vitbook.command.attention_page import given_to_patches, opens_with
-from vitbook.command.recipes import class_names, pixels_of, titled_part
-from vitbook.command.runs import trained_model
+from vitbook.command.recipes import class_names, pixels_of
+from vitbook.command.runs import asked_part
 from vitbook.explorer.page import document
 from vitbook.explorer.still import embedded, painted
 from vitbook.files import write_atomically
@@ -28,10 +28,7 @@ def results(options: argparse.Namespace) -> None:
     out = Path(options.out)
     if out.suffix != ".html":
         raise ValueError(f"--out must end in .html, got {out}")
-    settings, root, model = trained_model(options)
-    (images, labels), titles, notes = titled_part(settings, options.part, root)
-    if notes:
-        print(*notes, sep="\n")
+    settings, model, (images, labels), titles, notes = asked_part(options)
     names = class_names(settings)
     device = next(model.parameters()).device
     places = torch.arange(len(labels)).split(100)

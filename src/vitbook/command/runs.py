@@ -11,26 +11,33 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import nn
+from torch import Tensor, nn
 
 import vitbook
+from vitbook.command import own_pictures
 from vitbook.command.architectures import arguments_of
 from vitbook.command.beside import CHECKPOINT_FILE, heads_lent, lending_run
 from vitbook.command.idle import refuse_idle_data
 from vitbook.command.own_pictures import PARTS_FILE
-from vitbook.command.recipes import MODELS, SHAPES, build_model, settings_of
+from vitbook.command.recipes import MODELS, SHAPES, build_model, load_part, settings_of
 from vitbook.data.folder_names import printed
+from vitbook.data.room import Images
 from vitbook.files import local, utf8, write_atomically
 from vitbook.layers.positions import default_options
 from vitbook.models.fitting import WRITTEN
 from vitbook.models.foreign import AS_FLOAT, grid_of
 from vitbook.models.weights import load_weights, read_weights
 from vitbook.training import TrainConfig
+from vitbook.training.run_folder import difference, fingerprint
 
 FORMAT = 4  # 0.1.0 wrote 3
 # How a file shows that it is not what was written.
 DAMAGE: tuple[type[Exception], ...] = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 DAMAGE += (KeyError, TypeError, AttributeError)
+OTHER_TEST = (
+    "The pictures of the {} or their classes are others than before{}: losses and accuracies of "
+    "now are not to be compared with the earlier ones, of metrics.csv."
+)
 SHOWN = 60  # letters of a setting in a sentence
 # What of a model its tensors do not tell.
 UNTOLD = ("num_heads", "positions", "layers", "norm_first", "position_base", "centred_positions")
@@ -214,6 +221,40 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
         print(printed(f"vitbook: {note}"), file=sys.stderr)
     model.to(device_type(options.device)).eval()
     return settings, root, model
+
+
+def asked_part(
+    options: argparse.Namespace,
+) -> tuple[dict, nn.Module, tuple[Images, Tensor], list[str], tuple[str, ...]]:
+    """Settings and model of a run, a part of its data, a title for each image, and what a reader
+    has to know of them, which is printed, too."""
+    settings, root, model = trained_model(options)
+    known: tuple[Images, Tensor]
+    part, learned = options.part, {"train", "trainval"}
+    learned |= {"validation"} if own_pictures.learned_by(settings) == "trainval" else set()
+    notes = [own_pictures.LEARNED.format(part)] if part in learned else []
+    if settings["data"] == "folder":
+        read = own_pictures.read_pictures if notes else own_pictures.read_beside_learned
+        pictures = read(settings, part, root)
+        known, titles = own_pictures.prepared(pictures, settings), list(pictures.files)
+        notes += pictures.notes
+        if part == ("test" if settings["learn_from"] == "trainval" else "validation"):
+            notes += other_test(Path(options.run) / CHECKPOINT_FILE, fingerprint(*known), part)
+    else:
+        known = load_part(settings, part, root)
+        titles = [f"{part} image {i}" for i in range(len(known[1]))]
+    for note in notes:
+        print(printed(note))
+    return settings, model, known, titles, tuple(notes)
+
+
+def other_test(checkpoint: Path, now: dict, part: str) -> list[str]:
+    """A sentence where the fingerprint of what is judged by is not that of the training."""
+    before = kept_notes(checkpoint).get("tested", {})
+    if isinstance(before, int):  # of an older run, which kept a sum alone
+        return [] if before == now["labelled"] else [OTHER_TEST.format(part, "")]
+    other = difference({name: before[name] for name in before if name != "crc32"}, now)
+    return [OTHER_TEST.format(part, f" ({other})")] if other else []
 
 
 def _left(metadata: dict[str, str]) -> list[str]:

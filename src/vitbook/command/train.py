@@ -25,9 +25,9 @@ from vitbook.command.recipes import (
 )
 from vitbook.command.runs import (
     device_type,
-    kept_notes,
     lender_of,
     lent_settings,
+    other_test,
     require_same_function,
     same_settings,
     settings_told,
@@ -55,10 +55,6 @@ WHERE: tuple[str, ...] = (
     "micro_batch",
 )
 WHERE += ("progress", "device", "threads", "command", "traceback")
-OTHER_TEST = (
-    "The pictures of the {} or their classes are others than before: in metrics.csv its losses and "
-    "accuracies from here on are not to be compared with the earlier ones."
-)
 
 
 def train(options: argparse.Namespace) -> None:
@@ -82,10 +78,8 @@ def train(options: argparse.Namespace) -> None:
         images, labels = read.get(settings["learn_from"]) or _learned(options, settings, root)
         evaluate_on = read.get(part) or load_part(settings, part, root)
         if processes.rank() == 0:
-            folder.told["tested"] = fingerprint(*evaluate_on)["labelled"]
-            before = kept_notes(folder.checkpoint).get("tested", folder.told["tested"])
-            if options.resume and before != folder.told["tested"]:
-                _say(OTHER_TEST.format(part))
+            folder.told["tested"] = now = fingerprint(*evaluate_on)
+            _say(*other_test(folder.checkpoint, now, part))
         shape = " x ".join(map(str, images.shape[1:]))
         _say(
             f"{settings['data']}: {len(images):,} images of {shape} to learn from; "
@@ -180,11 +174,7 @@ def _settings(
             refuse_idle_of_timm(given)
             settings = {k: v for k, v in settings.items() if k not in OF_OUR_MODELS}
         if settings["data"] == "folder":
-            place = Path(os.path.realpath(out))  # resolve() fails on a link that leads to itself
-            if options.root and place.is_relative_to(os.path.realpath(options.root)):
-                raise ValueError(
-                    f"out must lie outside of root: {out} would be taken for one of its classes"
-                )
+            own_pictures.require_outside(out, options.root)
             found, pictures, notes = own_pictures.describe(
                 settings, options.root, given, options.folders_are_classes, lender
             )

@@ -36,12 +36,16 @@ SCALED = (
     "what is equally bright in two of them may not be so here."
 )
 ALIKE = "called as in the training, but other pictures: if they show the same, it has learned it"
+LEFT = "left out"  # what the parts of a run hold for a file that is in none
+TWIN = f"{LEFT}: equal to one of another part, pixel by pixel"
 ROOT = "root:"  # begins what the parts of a run tell of the folders that their paths are below
 COMPARED = 32  # pictures of each of two classes that are looked at, if both have their numbers
 SEEN, CELLS = 48, 8  # pixels at which their edges are found, and cells in which they are summed
 FLAT = 2  # of 255: edges that differ less from cell to cell are those of noise
-CLEARLY = 5  # standard errors
+CLEARLY, PERHAPS = 5, 2.5  # standard errors
 COUNTER = re.compile(r"\D*\d{1,5}")  # names such as img_12 are alike in many classes
+# What tools make of one picture: Roboflow x_jpg.rf.HASH, Augmentor class_original_x.jpg_UUID.
+MADE = re.compile(r"(.+)\.rf\..*|.+?_original_(.+)\.\w+_[0-9a-f-]{36}")
 SERIES = re.compile(r"((?!.*\d{6})\D*\d.*\D)\d{1,4}")  # longer are dates, or of a data set
 LARGEST = 2**31  # bytes; no camera writes such a picture
 
@@ -63,7 +67,7 @@ class PictureFolder(NamedTuple):
     """What a folder holds before a picture is decoded; ``notes`` as in :class:`FolderImages`.
 
     ``ready``: its folders say which part a file is in. ``doubt``: why its classes were refused if
-    nobody had said that they are classes, or "".
+    nobody had said that they are classes, or "". ``new``: what a run has not seen.
     """
 
     root: Path
@@ -72,6 +76,7 @@ class PictureFolder(NamedTuple):
     notes: tuple[str, ...]
     ready: bool = False
     doubt: str = ""
+    new: frozenset[Path] = frozenset()
 
 
 class FolderImages(NamedTuple):
@@ -108,7 +113,9 @@ def load_folder(
     test, a fifth of the rest for the validation. If the folder holds ``train``, ``test`` and
     perhaps ``val`` with the classes below, in any case (``Training``), these are the parts instead.
 
-    Hidden files and folders are left out, links are followed, each folder is read once.
+    Hidden files and folders are left out, links are followed, each folder is read once. Of files
+    that are equal byte by byte one is taken; equal pixels in other files, which may lie in another
+    part, are not looked for: ``vitbook train`` leaves them out, and tells of near copies.
 
     Args:
         root: The folder.
@@ -145,7 +152,8 @@ def list_folder(
     Args:
         root, folders_are_classes: As for ``load_folder``.
         known: Parts of files by the hash of what is in them, by their paths below the root and by
-            their pixels, as a run had them. They stay, in whichever class the file lies today.
+            their pixels, as a run had them, or ``LEFT``. They stay, in whichever class the file
+            lies today.
         classes: Those that a run has learned: what is called so is a class.
         decoded: Divide only what can be read as a picture, which takes as long as to read it all.
 
@@ -187,10 +195,14 @@ def list_folder(
                 if path.parent != named[name]:
                     odd.add("taken from folders inside those of the classes", path)
                     inner[path.parent] += 1
-    doubt = doubt or ("" if classes else _twice(files, names))
+    same: list[str] = []
+    if not doubt and not classes:
+        doubt, same = _twice(files, names)
     _require_classes(root, names, "" if meant else doubt)
     files = _once(files, odd)
-    twice = _together(files, names) + _alone(below)
+    twice = same + _together(files, names) + _alone(below)
+    if len(places) == 2 and folder_names.roles([places["test"].name]).get("validation"):
+        twice.append(f"{printed(places['test'].name)} is the test: beside train there is no other.")
     if "" in places and (several := [p for p, n in inner.items() if n > 1])[1:]:
         twice.append(
             f"{len(several)} folders inside classes ({listed([odd.name(p) for p in several])}) are "
@@ -201,10 +213,11 @@ def list_folder(
         files = [file for file in files if _is_picture(file.path, odd)]
     if "validation" not in places:
         files = _divided(files, tuple(places))
+    new: list[Path] = []
     if known is not None:
-        files = _as_known(files, known, odd)
-    ready = "" not in places
-    return PictureFolder(root, tuple(names), tuple(files), (*odd.notes(), *twice), ready, doubt)
+        files, new = _as_known(files, known, odd)
+    ready, notes = "" not in places, (*odd.notes(), *twice)
+    return PictureFolder(root, tuple(names), tuple(files), notes, ready, doubt, frozenset(new))
 
 
 def _require_classes(root: Path, names: Sequence[str], doubt: str) -> None:
@@ -283,14 +296,19 @@ def read_files(
         notes += (SCALED,)
     empty = [name for label, name in enumerate(classes) if label not in labels]
     if empty and (all_classes or not labels):
-        why = f". What was found: {' '.join(notes)}" if notes else ""
         each = "one in each part, two in train where the validation is cut from it,"
+        each = each if found.ready else f"at least {FEWEST.get(part, 3)}"
         raise EmptyPartError(
             f"{root} has no picture for the part {part} in {listed(empty)}: each class needs "
-            f"{each if found.ready else f'at least {FEWEST.get(part, 3)}'} that can be read{why}"
+            f"{each} that can be read{what_was_found(notes)}"
         )
     pixels = pixels[: len(labels)]
     return FolderImages(pixels, torch.tensor(labels), classes, tuple(files), notes)
+
+
+def what_was_found(notes: Sequence[str]) -> str:
+    """The end of a refusal: what may explain it."""
+    return f". What was found: {' '.join(notes)}" if notes else ""
 
 
 class _Odd:
@@ -307,7 +325,7 @@ class _Odd:
         self.kinds[kind].append(self.name(path))
 
     def notes(self) -> list[str]:
-        return [_note(kind, names) for kind, names in sorted(self.kinds.items())]
+        return [note(kind, names) for kind, names in sorted(self.kinds.items())]
 
 
 def name_below(root: Path, path: Path) -> str:
@@ -315,10 +333,11 @@ def name_below(root: Path, path: Path) -> str:
     return utf8(path.relative_to(root).as_posix())
 
 
-def _note(kind: str, names: list[str]) -> str:
+def note(kind: str, names: list[str]) -> str:
+    """A sentence on files of one kind."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     files = "1 file" if len(names) == 1 else f"{len(names)} files"
-    return f"{files}, {kind}: {', '.join(map(printed, names[:SHOWN]))}{more}."
+    return f"{files}, {kind}: {', '.join(map(printed, sorted(names)[:SHOWN]))}{more}."
 
 
 def _entries(place: Path, odd: _Odd) -> Iterator[Path]:
@@ -426,7 +445,8 @@ def _deeper(root: Path, classes: list[str]) -> str:
     while len(classes) == 1 and (root / local(classes[0])).is_dir():
         root = root / local(classes[0])
         classes = list(_folders(root, _Odd(root)))
-    return f"; {root} holds {listed(classes)}: name that one" if len(classes) > 1 else ""
+    seldom = len(classes) < 2 or _doubt({"": _folders(root, _Odd(root))})
+    return "" if seldom else f"; {root} holds {listed(classes)}: name that one"
 
 
 def _divided(files: list[PictureFile], places: tuple[str, ...]) -> list[PictureFile]:
@@ -452,12 +472,14 @@ def _cut(number: int, part: str) -> list[str]:
     return ["test"] * tested + ["validation"] * kept + ["train"] * number
 
 
-def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> list[PictureFile]:
-    """Each file in the part that a run had it in; a new one where the folder says.
+def _as_known(
+    files: list[PictureFile], known: Mapping[str, str], odd: _Odd
+) -> tuple[list[PictureFile], list[Path]]:
+    """Each file in the part that a run had it in; new ones where the folder says, and which.
 
     A file counts as that of its name, whatever its ending, if that one is gone.
     """
-    kept, new = [], []
+    kept, new, alike = [], [], []
     roots = {one for one in known if one.startswith(ROOT)}
     then = {one for one in known if "/" in one} - roots
     gone = sorted(
@@ -472,12 +494,16 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
     for file in files:
         name = odd.name(file.path)
         part, named = known.get(file.key), known.get(name, stems.get(os.path.splitext(name)[0]))
+        if part == LEFT:
+            odd.add(TWIN, file.path)
+            continue
         if part is None and by_path and (part := named):
             odd.add("changed since the training, kept in its part", file.path)
         elif part is None and (part := pixels(file.path)):
             odd.add("written anew since the training, kept in its part", file.path)
         elif part is None and named:
             odd.add(ALIKE, file.path)
+            alike.append(file.path)
         elif part is None:
             new.append(file.path)
         elif part != file.part:
@@ -488,7 +514,7 @@ def _as_known(files: list[PictureFile], known: Mapping[str, str], odd: _Odd) -> 
     perhaps = f", as {some} gone: if they are the same, it has learned from them"
     for path in new:
         odd.add(f"new since the training{perhaps if lost > 0 else ''}", path)
-    return kept
+    return kept, new + alike
 
 
 def root_key(root: Path) -> str:
@@ -496,23 +522,31 @@ def root_key(root: Path) -> str:
     return f"{ROOT}{utf8(root.resolve().as_posix())}"
 
 
-def _twice(files: list[PictureFile], classes: Sequence[str]) -> str:
-    """Why two classes show the same things, as copies, masks and depths do; else ""."""
+def _twice(files: list[PictureFile], classes: Sequence[str]) -> tuple[str, list[str]]:
+    """Why two classes show the same things, as copies, masks and depths do, or ""; and doubts.
+
+    Names tell it if the pictures do not gainsay them, numbers if most pictures say it, too.
+    """
+    doubts = []
     names = [(file.path.stem, file) for file in files]
     telling = [(name, file) for name, file in names if not COUNTER.fullmatch(name)]
     numbers = [("-".join(re.findall(r"\d+", name)), file) for name, file in names]
-    for what, marked, seen in (
-        ("of the same pictures", [(file.key, file) for file in files], None),
-        ("files of the same names", telling, None),
-        ("files of the same numbers that look alike", numbers, _look_alike),
+    for what, marked in (
+        ("of the same pictures", [(file.key, file) for file in files]),
+        ("files of the same names", telling),
+        ("files of the same numbers", numbers),
     ):
         for one, other, pairs in _shared(marked, Counter(file.label for file in files)):
-            if seen is None or seen(pairs):
-                return (
-                    f"{printed(classes[one])} and {printed(classes[other])} hold {len(pairs)} "
-                    f"{what}: are these the same things twice, copies, or pictures and their masks?"
-                )
-    return ""
+            alike, of, errors = (0, 0, 0.0) if what.startswith("of") else _look_alike(pairs)
+            told = f"{printed(classes[one])} and {printed(classes[other])} hold {len(pairs)} {what}"
+            told += f", of which {alike} of {of} compared look alike" if of else ""
+            told += ": are these the same things twice, copies, or pictures and their masks?"
+            sure = 2 * alike > of if marked is numbers else errors > PERHAPS or not of
+            if sure:
+                return told, []
+            if errors > CLEARLY or marked is telling:
+                doubts.append(told)
+    return "", doubts[:1]  # of the two classes that have most in common
 
 
 def _shared(
@@ -532,27 +566,34 @@ def _shared(
             yield one, other, pairs
 
 
-def _look_alike(pairs: list[tuple[Path, Path]]) -> bool:
-    """Whether a picture looks more like that of its number in the other class than like others.
+def _look_alike(pairs: list[tuple[Path, Path]]) -> tuple[int, int, float]:
+    """How many pictures and those of their marks in the other class look most alike, of how many.
 
     Compared is where their edges are, coarsely, without what a class has in common: masks and
     depths have those of their pictures.
+
+    Returns:
+        The two numbers, 0 of 0 if too few can be compared; and by how many standard errors pairs
+        are more alike than others.
     """
     thumbs = []
     for pair in pairs[:: max(1, len(pairs) // COMPARED)]:
         with suppress(ValueError):  # what is no picture is told where it is read
             thumbs.append(torch.stack([_edges(path) for path in pair]))
     if len(thumbs) < COMPARED // 4:
-        return False
+        return 0, 0, 0.0
     own = torch.stack(thumbs, dim=1)  # (2, n, cells)
     own = own - own.mean(dim=1, keepdim=True)
     own = own - own.mean(dim=2, keepdim=True)
     if own.std(dim=2).median(dim=1).values.min() < FLAT:
-        return False
+        return 0, 0, 0.0
     one, other = torch.nn.functional.normalize(own, dim=2)
     alike = one @ other.T  # (n, n)
     others = alike[~torch.eye(len(alike), dtype=torch.bool)]
-    return bool(alike.diag().mean() - others.mean() > CLEARLY * others.std() / len(alike) ** 0.5)
+    row = torch.arange(len(alike))
+    same = int(((alike.argmax(dim=0) == row) & (alike.argmax(dim=1) == row)).sum())
+    errors = (alike.diag().mean() - others.mean()) / others.std() * len(alike) ** 0.5
+    return same, len(alike), float(errors)
 
 
 def _edges(path: Path) -> Tensor:
@@ -571,7 +612,8 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
     for file in files:
         stem, beside = file.path.stem, stems[file.path.parent]
         known = (one for one in _originals(stem) if one in beside)
-        name = stem.partition(".rf.")[0]
+        made = MADE.fullmatch(stem)
+        name = made[1] or made[2] if made else stem
         series = SERIES.fullmatch(name)  # x1_crop2: the second number counts views of the first
         thing = next(known, series[1] if series else name)
         things[file.label, file.path.parent, thing].append(file.path.name)

@@ -1,4 +1,9 @@
-"""Pictures of the test that are nearly ones that are learned from: saved anew, or of one film."""
+"""Pictures of a test that are nearly ones that are learned from: saved anew, or of one film.
+
+As a copy counts what was saved anew, scaled, mirrored, turned by right angles, or changed a little
+(its brightness, contrast, noise, a crop of some 5 %). What was made grey, much brighter or darker,
+turned by less, framed or cropped by more is another picture here: of such only names may tell.
+"""
 
 import re
 from collections import defaultdict
@@ -22,12 +27,12 @@ WORSE, MOST = 0.4, 0.5
 FRAMES, PAIRS = 0.5, 8  # of the distance to any other, and how many neighbours show it
 
 
-def near_ones(learned: FolderImages, tested: FolderImages) -> list[str]:
-    """Sentences where the test holds copies, or neighbours by name, of what is learned from."""
-    known, asked = _cells(learned.images), _cells(tested.images)
+def near_ones(learned: FolderImages, judged: FolderImages, part: str = "test") -> list[str]:
+    """Sentences where a part holds copies, or neighbours by name, of what is learned from."""
+    known, asked = _cells(learned.images), _cells(judged.images)
     return [
-        *_copies(learned.files, tested.files, known, asked),
-        *_frames(learned, tested, known, asked),
+        *_copies(learned.files, judged.files, known, asked, part),
+        *_frames(learned, judged, known, asked, part),
     ]
 
 
@@ -38,34 +43,46 @@ def _cells(images: Tensor) -> Tensor:
 
 
 def _copies(
-    learned: tuple[str, ...], tested: tuple[str, ...], known: Tensor, asked: Tensor
+    learned: tuple[str, ...], judged: tuple[str, ...], known: Tensor, asked: Tensor, part: str
 ) -> list[str]:
     rows = torch.arange(0, len(asked), -(-len(asked) // ASKED))
     if len(known) < FIFTH:
         return []
-    found = [
-        torch.cdist(part, known).topk(FIFTH, largest=False) for part in asked[rows].split(CHUNK)
-    ]
-    first, *_, fifth = torch.cat([one.values for one in found]).T
+    square = known.unflatten(1, (-1, CELLS, CELLS))
+    turned = (torch.rot90(x, k, (2, 3)) for x in (square, square.flip(3)) for k in range(4))
+    views = [_nearest(asked[rows], one.flatten(1)) for one in turned]
+    distances, neighbours = (torch.stack(one) for one in zip(*views, strict=True))
+    row = torch.arange(len(rows))
+    view = distances[:, :, 0].argmin(dim=0)
+    first, *_, fifth = distances[view, row].T
     colours = asked[rows].unflatten(1, (-1, CELLS * CELLS))
     contrast = (colours - colours.mean(dim=2, keepdim=True)).flatten(1).norm(dim=1)
     surely = (first < NEAR * fifth) & (first < CONTRAST * contrast)
     for near, least in ((surely, SHARE), (first < WORSE * fifth, max(MOST, FIFTH / len(rows)))):
         copies = near.nonzero().flatten().tolist()
         if len(copies) > least * len(rows):
-            nearest = torch.cat([one.indices for one in found])[copies[0], 0]
+            one = printed(judged[rows[copies[0]]])
+            other = printed(learned[neighbours[view, row][copies[0], 0]])
             return [
-                f"{len(copies)} of {len(rows)} pictures of the test look like one that is learned "
-                f"from ({printed(tested[rows[copies[0]]])} like {printed(learned[nearest])}): "
-                "copies that were saved anew, or at another size, test nothing."
+                f"{len(copies)} of {len(rows)} pictures of the {part} look like one that is "
+                f"learned from ({one} like {other}): "
+                "copies that were saved anew, mirrored, turned or at another size, test nothing."
             ]
     return []
 
 
-def _frames(learned: FolderImages, tested: FolderImages, known: Tensor, asked: Tensor) -> list[str]:
-    files, cells = learned.files + tested.files, torch.cat([known, asked])
+def _nearest(asked: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """The distances to the nearest of what is known, and which these are, each (n, FIFTH)."""
+    found = [torch.cdist(some, known).topk(FIFTH, largest=False) for some in asked.split(CHUNK)]
+    return torch.cat([one.values for one in found]), torch.cat([one.indices for one in found])
+
+
+def _frames(
+    learned: FolderImages, judged: FolderImages, known: Tensor, asked: Tensor, part: str
+) -> list[str]:
+    files, cells = learned.files + judged.files, torch.cat([known, asked])
     films: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
-    for row, label in enumerate([*learned.labels.tolist(), *tested.labels.tolist()]):
+    for row, label in enumerate([*learned.labels.tolist(), *judged.labels.tolist()]):
         stem = PurePosixPath(files[row]).stem
         if number := re.fullmatch(r"(.*?)([0-9]+)\D*", stem):
             films[label, number[1]].append((int(number[2]), row))
@@ -79,6 +96,6 @@ def _frames(learned: FolderImages, tested: FolderImages, known: Tensor, asked: T
             return [
                 f"{printed(files[rows[0]])} and {printed(files[rows[1]])} look alike, as others do "
                 "that follow one another by name, of which some are learned from and others "
-                "tested: if they are of one film, or of one thing, it is in both."
+                f"in the {part}: if they are of one film, or of one thing, it is in both."
             ]
     return []

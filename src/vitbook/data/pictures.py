@@ -126,6 +126,8 @@ def read_picture(
             "too small",
         )
     remarks += converted + coloured
+    if not 1 / 2 <= upright.width * height / (upright.height * width) <= 2:
+        remarks.append("more than half of it is cut off: its middle is taken")
     if isinstance(picture, Path) and ends_with_zeros(picture):
         remarks.append("ends with zeros: was it all written?")
     if upright.width < width or upright.height < height:

@@ -181,20 +181,8 @@ class RunFolder:
                 f"config is not that of the run in {self.path}: {differences}; resume with the "
                 "same settings or choose another folder"
             )
-        old, new = notes["data"], self._notes["data"]
-        if other := [name for name in old if old[name] != new[name]]:
-            then, now = (
-                f"{n} of {' x '.join(map(str, size))}" for n, *size in (old["shape"], new["shape"])
-            )
-            if now == then:
-                same = "the same in another order: were files renamed?"
-                same = "the same with other labels" if "labelled" in other else same
-                now = (
-                    same if "pictures" in old and "pictures" not in other else "as many, but others"
-                )
-            raise ValueError(
-                f"images are not those of the run in {self.path}: {then} then, now {now}"
-            )
+        if told := difference(notes["data"], self._notes["data"]):
+            raise ValueError(f"images are not those of the run in {self.path}: {told}")
 
 
 def fingerprint(images: Images, labels: Tensor) -> dict:
@@ -209,6 +197,20 @@ def fingerprint(images: Images, labels: Tensor) -> dict:
     both = (zlib.crc32(label.tobytes(), row) for label, row in zip(told, rows, strict=True))
     sums = {"pictures": sum(rows), "labelled": sum(both)}
     return {"shape": list(images.shape), "crc32": f"{crc:08x}"} | sums
+
+
+def difference(old: dict, new: dict) -> str:
+    """In what the images of one fingerprint are others than those of an older one, or ""."""
+    other = [name for name in old if old[name] != new[name]]
+    if not other:
+        return ""
+    shapes = [old.get("shape", new["shape"]), new["shape"]]
+    then, now = (f"{n} of {' x '.join(map(str, size))}" for n, *size in shapes)
+    if now == then:
+        same = "the same in another order: were files renamed?"
+        same = "the same with other labels" if "labelled" in other else same
+        now = same if "pictures" in old and "pictures" not in other else "as many, but others"
+    return f"{then} then, now {now}"
 
 
 def _number(name: str, text: str) -> int | float | None:
