@@ -99,18 +99,20 @@ def attention_maps(
     one moves the other; in another image that runs alone, whether half of its tokens move the
     others. As many times it runs with the patches disturbed that a module gives, or with the tokens
     before the first layer alone: to the end each token follows one of them, and the same one, up to
-    as many as were added; and once with the tokens behind the first layer, which those of a later
-    layer have to follow, as the layer before left them: side by side are only two in a block that
-    is given these tokens alone. Where half of an image of noise is another, a token that moved has
-    to rank the others anew, and one that did not has to rank them as before, in all heads.
+    as many as were added; once with the tokens behind the first layer, which those of a later layer
+    have to follow; and twice with what every other block gave, which the values of the next layer
+    have to follow, but where two share their values, or stand side by side in a block that is given
+    these tokens alone. Where half of an image of noise is another, a token that moved has to rank
+    the others anew, and one that did not has to rank them as before, in all heads.
 
     Not tested: what a function does to patches before a module gives them, or which of them it
     takes where it takes less than half, or what it does to tokens where no module gives or takes
     them any more, which is pooling; what makes the weights themselves, from queries and keys;
-    whether a block uses what its layer gives, and a forward that attends itself what its product
-    gives; less than half of a head, or values that were scaled or are added; what moves tokens by
-    less than rounding; of more than 8 images, those that are treated in another way, or see each
-    other in one half alone; and images that see each other behind the last layer.
+    whether a block uses what its layer gives, or a hook changes it, and a forward that attends
+    itself what its product gives; tokens that were added, which may be new ones in each layer; less
+    than half of a head, or values that were scaled or are added; what moves tokens by less than
+    rounding; of more than 8 images, those that are treated in another way, or see each other in one
+    half alone; and images that see each other behind the last layer.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
