@@ -524,6 +524,38 @@ def test_tokens_that_a_model_makes_itself_are_no_reason_to_doubt_its_maps(name, 
     assert len(maps) == len(model.layers)
 
 
+@pytest.mark.parametrize(("name", "told"), [("new prompts in each layer", 1), ("registers", 0)])
+def test_tokens_that_are_new_in_a_layer_are_told_as_no_rollout_goes_through_them(name, told):
+    model = all_random(HONEST[name]).eval()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        attention_maps(model, torch.randn(B, 3, *SIZE))
+    said = [str(one.message) for one in found]
+    assert ["'blocks.1.layer': some tokens are none that the block" in one for one in said] == (
+        [True] * told
+    )
+
+
+@pytest.mark.parametrize("stem", [[2], [1, 2], [3], [2, 2], [4]])
+@pytest.mark.parametrize("count", [D, 20])
+def test_signals_have_their_patches_on_the_last_axis(stem, count):
+    class Signals(nn.Module):
+        def __init__(self):
+            super().__init__()
+            sizes = zip([4, *[D] * len(stem)], stem, strict=False)
+            self.stem = nn.Sequential(
+                *[x for c, s in sizes for x in (nn.Conv1d(c, D, 3, s, 1), nn.GELU())]
+            )
+            self.blocks = nn.Sequential(Block(Open()), Block(Open()))
+
+        def forward(self, x):
+            return self.blocks(self.stem(x).mT)
+
+    model = all_random(Signals()).eval()
+    x = torch.randn(B, 4, count * math.prod(stem))
+    assert_close(attention_maps(model, x), attention_maps(model, x, verify=False))
+
+
 @pytest.mark.parametrize("count", [7, 9, N])
 def test_patches_that_are_chosen_by_their_content_are_no_patches_any_more(count):
     def best(model, x):

@@ -84,6 +84,7 @@ class Kept:
             be half of the tokens, as others are added, to twice as many, as some are left out.
         rows: A layer and its how manieth product -> which axis is that of its queries.
         alike: Some module was given N rows in another form.
+        tokens: Some module made tokens, and no grid of patches.
     """
 
     given: dict[Place, Any] = field(default_factory=dict)
@@ -91,6 +92,7 @@ class Kept:
     made: dict[Place, int] = field(default_factory=dict)
     rows: dict[tuple[str, int], int | None] = field(default_factory=dict)
     alike: bool = False
+    tokens: bool = False
     _noise: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def noise(self, rows: int, columns: int, like: Tensor) -> Tensor:
@@ -113,6 +115,8 @@ class Run(Watch):
 
     Attributes:
         passed: Where tokens passed, in order.
+        since: A product -> the block that gave tokens last, and how many had.
+        renewed: The layers with some tokens that no block before gave, where that was asked.
 
     Args:
         model: Any module.
@@ -130,8 +134,11 @@ class Run(Watch):
         self._times_of: Counter[tuple[str, str]] = Counter()
         self._open: list[Place] = []
         self._fed = False  # a product came
-        self._last = "", 0  # the block that gave tokens last, and how many had
-        self.since: dict[Place, tuple[str, int]] = {}  # a product -> both, then
+        self._made: Tensor | None = None  # what the last module gave, before any was given tokens
+        self._channels: torch.Size | None = None  # its form, where channels came first
+        self._last = "", 0
+        self.since: dict[Place, tuple[str, int]] = {}
+        self.renewed: list[str] = []
 
     def given(self) -> list[Tensor]:
         """What modules were given as tokens."""
@@ -154,6 +161,9 @@ class Run(Watch):
             axis = None if x is None else self._axis(x)
             if whole is None or x is None or axis is None:
                 return None
+            bare = next(module.parameters(), None) is None and x.shape == self._channels
+            if (bare or isinstance(module, CHANNELS_FIRST)) and x.shape[2] != self.N:
+                return None  # as many channels as tokens
             around = self._calls[-2].name if before else ""
             # in a block that is given its tokens by keyword; what was before it may have mixed them
             why = MIXED if around and isinstance(module, NORMS) else MOVES
@@ -175,7 +185,13 @@ class Run(Watch):
         given_out = len(rest) > 1 and isinstance(rest[-1], Tensor)
         if not self.passed and before > 1 and floats and given_out:
             with UNWATCHED():
-                return self._make((name, "made", place[2]), rest[-1])
+                x, bare = rest[-1], next(module.parameters(), None) is None
+                goes_on = x is self._made or (bare and x.shape == self._channels)
+                if goes_on or isinstance(module, CHANNELS_FIRST):
+                    self._channels = x.shape  # (B, D, ...), also of what follows without parameters
+                again = self._make((name, "made", place[2]), x)
+                self._made = x if again is None else again
+                return again
         x = self.kept.given.get(place)
         rows = floats and args[0].ndim == 2  # experts may have them in an order of their own
         watched = rows and any(outer in self.kept.given for outer in self._open)
@@ -223,21 +239,27 @@ class Run(Watch):
 
     def _make(self, place: Place, out: Tensor) -> Tensor | None:
         """Keep patches, or tokens, that a module gave, of grids the last one alone."""
-        patches = self._patches(out)
-        tokens = [place for place in self.kept.made if self.kept.given[place].ndim == 3]
-        if patches is None or (tokens and out.ndim > 3):
+        patches, grid = self._patches(out), self._is_grid(out)
+        if patches is None or (grid and self.kept.tokens):
             return None
-        for grid in self.kept.made.keys() - tokens:
-            self.kept.made.pop(grid) if out.ndim > 3 else None
+        if grid:
+            self.kept.made.clear()
+        else:
+            self.kept.tokens = True
         self.kept.made[place] = patches.shape[1]
         self.kept.given[place] = _copy(out)
         return None
+
+    def _is_grid(self, x: Tensor) -> bool:
+        """Are these patches (B, D, ...) or (B, ..., D), in one axis or two? Else tokens."""
+        return x.ndim > 3 or x.shape == self._channels
 
     def _patches(self, x: Tensor) -> Tensor | None:
         """(B, M, D), D the channels of a grid (B, D, ...) or (B, ..., D), or nothing."""
         if x.ndim < 3 or len(x) != self.batch or not x.is_floating_point():
             return None
-        forms = [x.flatten(1, -2)] + [x.flatten(2).mT] * (x.ndim > 3)
+        forms = [x.flatten(1, -2)] * (x.ndim > 3 or not self._is_grid(x))
+        forms += [x.flatten(2).mT] * self._is_grid(x)
         fit = [form for form in forms if self.N < 2 * form.shape[1] < 4 * self.N]
         return fit[0] if len(fit) == 1 else None
 

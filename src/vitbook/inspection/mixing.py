@@ -123,7 +123,9 @@ def mixers(
         later = late(all_, strangers(start, of_patches, chosen))
         if chosen is None:
             found = replaced(start, of_patches, first, later)
-            found = found or unchained(first, later, [handed(odd) for odd in (False, True)])
+            if not found:
+                both = [handed(odd) for odd in (False, True)]
+                found, first.renewed = unchained(first, later, both)
         found = found or asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
     if not found:
         found = (
@@ -318,31 +320,31 @@ def replaced(runs: list[Begun], ways: Tensor, first: Run, late: Run) -> dict[str
     return {}
 
 
-def unchained(first: Run, late: Run, runs: list[Handed]) -> dict[str, str]:
-    """Layers whose values are the same, whatever the block before gave.
+def unchained(first: Run, late: Run, runs: list[Handed]) -> tuple[dict[str, str], list[str]]:
+    """Layers whose values are the same, whatever the block before gave; and whose are in part.
 
     Two layers may share their values; or stand side by side in a block: a module that is given
     these tokens alone, and in which none stands behind another.
     """
     last, behind = "", ""  # the layer of the product before, and the one that stands before it
     had: list[tuple[str, Tensor]] = []
+    partly = []
     for place, passed in first.passed.items():
         if place[1] != "product":
             continue
-        shared = any(passed.numbers.equal(x) and layer != place[0] for layer, x in had)
+        layer, values = place[0], passed.numbers
+        shared = any(values.equal(x) and layer != other for other, x in had)
         block, count = first.since[place]
-        run = runs[count % 2]
-        apart = bool(
-            block
-            and run.since.get(place) == (block, count)
-            and run.passed[place].numbers.equal(passed.numbers)
-            and (late.passed[place].alone or not shared)
-        )
-        if apart and not _side_by_side(first, last, place[0], behind):
-            return {place[0]: UNCHAINED}
-        last, behind = place[0], "" if apart else last
-        had.append((place[0], passed.numbers))
-    return {}
+        run, apart = runs[count % 2], False
+        if block and run.since.get(place) == (block, count):
+            still = (run.passed[place].numbers == values).all(dim=1)  # (N,)
+            apart = bool(still.all()) and (late.passed[place].alone or not shared)
+            partly += [layer] if still.any() and not still.all() else []
+        if apart and not _side_by_side(first, last, layer, behind):
+            return {layer: UNCHAINED}, []
+        last, behind = layer, "" if apart else last
+        had.append((layer, values))
+    return {}, partly
 
 
 def _side_by_side(run: Run, a: str, b: str, behind: str) -> bool:

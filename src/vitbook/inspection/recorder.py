@@ -260,6 +260,7 @@ class Watch(TorchFunctionMode):
             return func(*args, **kwargs)
         if self.rough and func is F.scaled_dot_product_attention:
             plain = len(args) < 5 and not (kwargs.get("dropout_p") or kwargs.get("enable_gqa"))
+            plain = plain and not (args and unreadable(args[0]))
             if plain and not (call := self._layer()).own:
                 return self._product(call, *args, **kwargs)
         out = func(*args, **kwargs)  # the functions that this one calls are not seen

@@ -23,6 +23,10 @@ UNTESTED = (
     "what attention_weights says was not seen to be multiplied with values, so that nothing tests "
     "whether it is what forward does"
 )
+RENEWED = (
+    "some tokens are none that the block before gave (prompts of each layer, a token begun anew, "
+    "older ones): the maps are right, but a rollout goes through them as if they were"
+)
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
 
 
@@ -109,7 +113,7 @@ def attention_maps(
     takes where it takes less than half, or what it does to tokens where no module gives or takes
     them any more, which is pooling; what makes the weights themselves, from queries and keys;
     whether a block uses what its layer gives, or a hook changes it, and a forward that attends
-    itself what its product gives; tokens that were added, which may be new ones in each layer; less
+    itself what its product gives; less
     than half of a head, or values that were scaled or are added; what moves tokens by less than
     rounding; of more than 8 images, those that are treated in another way, or see each other in one
     half alone; and images that see each other behind the last layer.
@@ -138,6 +142,7 @@ def attention_maps(
 
     Warns:
         UserWarning: A pattern of ``layers`` fits a module, too, that ran and showed no attention.
+            Or a layer has some tokens that the block before did not give: a rollout is wrong there.
     """
     layers = list(layers) if isinstance(layers, Iterator) else layers
     watch = watch_images(model, images, verify)
@@ -241,6 +246,8 @@ def _require_whole(
         less = set(mixing.values()) == {THROWN}
         how = "uses less than its maps" if less else "mixes tokens by more than its maps"
         raise ValueError(f"model ({kind}) {how}: {why}{advice if apart else ''}")
+    if first.renewed:
+        warnings.warn(f"{listed(list(dict.fromkeys(first.renewed)))}: {RENEWED}", stacklevel=3)
 
 
 def _axis_of_images(model: nn.Module, images: Tensor, B: int) -> int:

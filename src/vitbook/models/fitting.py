@@ -52,14 +52,14 @@ def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -
         shape, ours = tuple(table.shape), model.state_dict()["positions.table"].shape
         refuse([f"positions.table has the shape {shape}, the model needs (tokens, {ours[1]})"])
     new_grid, num_prefix, notes = model.patch_embed.grid, model.num_prefix, []
-    with_class = int(getattr(model, "cls_token", None) is not None)
+    with_class, said = int(getattr(model, "cls_token", None) is not None), old_grid is not None
     known, old_grid = _table_rows(len(table), (num_prefix, with_class, 0), new_grid, old_grid)
     if known < num_prefix:
         rows, zeros = len(table), table.new_zeros(num_prefix - known, table.shape[1])
         table = torch.cat([table[:known], zeros, table[known:]])
         notes = [f"positions have no row for {num_prefix - known} tokens before the patches: zeros"]
         alike = tuple(old_grid) == new_grid and with_class and not known
-        if alike and (other := _rectangle(rows - 1)):
+        if alike and not said and (other := _rectangle(rows - 1)):
             notes += [
                 f"positions are read as {old_grid[0]} x {old_grid[1]} patches: if they are of a "
                 f"class token and {other[0]} x {other[1]}, say old_grid"
