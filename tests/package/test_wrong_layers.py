@@ -422,6 +422,7 @@ class Root(nn.Module):
         super().__init__()
         self.patches, self.pos = nn.Conv2d(3, D, P, P), nn.Parameter(torch.randn(1, N, D))
         self.new = nn.Parameter(torch.randn(1, 4, D))
+        self.embed = nn.Sequential(nn.LayerNorm(D), nn.Linear(D, D))
         attention = [nn.MultiheadAttention(D, H, batch_first=batch_first) for _ in range(depth)]
         self.layers = nn.ModuleList(attention)
         self.qkv = nn.ModuleList(nn.Linear(D, 3 * D) for _ in range(depth))
@@ -493,6 +494,10 @@ def some_patches(model, x):
     return x
 
 
+def two_embeddings(model, x):
+    return registers(model, torch.cat([model.embed(x + model.pos), model.embed(x)], 1))
+
+
 def pooled(model, x):
     x = F.max_pool1d((x + model.pos).mT, 2).mT
     for block in model.blocks:
@@ -502,6 +507,7 @@ def pooled(model, x):
 
 HONEST = {
     "some patches": Root(some_patches),
+    "two embeddings": Root(two_embeddings),
     "pooled patches": Root(pooled),
     "one tensor three times": Root(one_tensor),
     "one layer alone": Root(one_tensor, depth=1),

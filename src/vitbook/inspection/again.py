@@ -186,7 +186,7 @@ class Run(Watch):
         if not self.passed and before > 1 and floats and given_out:
             with UNWATCHED():
                 x, bare = rest[-1], next(module.parameters(), None) is None
-                goes_on = x is self._made or (bare and x.shape == self._channels)
+                goes_on = x.shape == self._channels and (bare or x is self._made)
                 if goes_on or isinstance(module, CHANNELS_FIRST):
                     self._channels = x.shape  # (B, D, ...), also of what follows without parameters
                 again = self._make((name, "made", place[2]), x)
