@@ -6,8 +6,9 @@ was disturbed in the same way. Where it is not, others moved it by no attention 
 whatever does it is called; and the values of each product have to move with their tokens.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, product
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +39,7 @@ from vitbook.inspection.again import (
 from vitbook.inspection.recorder import is_part, parents
 from vitbook.inspection.weights import turned_rows
 
+R = TypeVar("R", bound=Run)
 SOME = 0.1  # of the tokens
 STILL = 1e-5  # how far a token may move, against those that were disturbed
 RANDOM = "gives something else when it runs again and nothing is disturbed"
@@ -63,34 +65,9 @@ def mixers(
     """
     chosen = None if labels is None else {first.shown[label] for label in labels}
 
-    def run(way: Tensor) -> Run:
-        with (run := Disturbed(model, first, way)):
-            model(image)
-        return run
-
-    def hold(other: Tensor) -> Held:
-        with (run := Held(model, first)):
-            model(other)
-        return run
-
-    def late(way: Tensor, others: set[Place]) -> Run:
-        with (run := Late(model, first, way, others)):
-            model(image)
-        return run
-
-    def begun(way: Tensor) -> Begun:
-        with (run := Begun(model, first, way)):
-            model(image)
-        return run
-
-    def handed(odd: bool) -> Handed:
-        with (run := Handed(model, first, odd)):
-            model(image)
-        return run
-
-    def apart(sign: int, filled: bool = True) -> Run:
-        with (run := Apart(model, first, sign, filled)):
-            model(image)
+    def ran(kind: Callable[..., R], *how: Any, on: Tensor = image) -> R:
+        with (run := kind(model, first, *how)):
+            model(on)
         return run
 
     def asked(found: dict[str, str]) -> dict[str, str]:
@@ -106,25 +83,26 @@ def mixers(
     ways = all_ways(first.N).to(image.device)
     heard = heard_of(first, chosen)
     together = any(map(rounds_together, model.modules()))  # in later runs, each token alone
-    first = run(ways[0]) if together else first
-    found = asked((known or {}) | wrong([first, *map(run, ways[1:])], ways, heard))
+    first = ran(Disturbed, ways[0]) if together else first
+    disturbed: list[Run] = [first, *(ran(Disturbed, way) for way in ways[1:])]
+    found = asked((known or {}) | wrong(disturbed, ways, heard))
     if not found and image.is_floating_point():
-        runs = map(hold, halves(image))
+        runs = (ran(Held, on=half) for half in halves(image))
         plain = next(runs)
         found = asked(dict.fromkeys(padded(plain), PADDED))
         found = found or asked(dict.fromkeys(crossed(plain, runs), ASKED))
     if not found:
         of_patches = all_ways(max(first.N, *first.kept.made.values(), 0)).to(image.device)
-        start = [begun(way) for way in of_patches]
+        start = [ran(Begun, way) for way in of_patches]
         for place in unmoved(start):  # positions
             first.kept.made.pop(place)
-            start = [begun(way) for way in of_patches]
+            start = [ran(Begun, way) for way in of_patches]
         all_ = torch.ones_like(ways[0])
-        later = late(all_, strangers(start, of_patches, chosen))
+        later = ran(Late, all_, strangers(start, of_patches, chosen))
         if chosen is None:
             found = replaced(start, of_patches, first, later)
             if not found:
-                both = [handed(odd) for odd in (False, True)]
+                both = [ran(Handed, odd) for odd in (False, True)]
                 found, first.renewed = unchained(first, later, both)
         found = found or asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
     if not found:
@@ -132,11 +110,11 @@ def mixers(
             mixed_before(start, of_patches) if chosen is None else turned(start, of_patches, chosen)
         )
     if not found:
-        suspects = asked(
-            thrown(apart(0, filled=False) if together else first, [apart(1, filled=False)])
-        )
-        return suspects and asked(thrown(apart(0), [apart(1), apart(-1)]))
-    if asked(wrong([first, run(ways[0])], ways[[0, 0]])):
+        before = ran(Apart, 0) if together else first
+        suspects = asked(thrown(before, [ran(Apart, 1)]))
+        filled: list[Run] = [ran(Apart, sign, True) for sign in (0, 1, -1) if suspects]
+        return suspects and asked(thrown(filled[0], filled[1:]))
+    if asked(wrong([first, ran(Disturbed, ways[0])], ways[[0, 0]])):
         return dict.fromkeys(found, RANDOM)
     first_of = next((x for x in (UNTOLD, {MOVES}) if x & {*found.values()}), {*found.values()})
     whole = {name: how for name, how in found.items() if how in first_of}
