@@ -1384,6 +1384,20 @@ class TwoStacks(nn.Module):
         return self.both(x + self.pos, x + self.pos)
 
 
+class Beside(Open):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(D, D, 3, padding=1, groups=D)
+
+    def forward(self, x):
+        return super().forward(x) + self.conv(x.mT.unflatten(2, (3, 4))).flatten(2).mT
+
+
+def test_each_convolution_over_the_grid_in_a_block_is_named():
+    with pytest.raises(ValueError, match=r"'0.layer.conv', '1.layer.conv' moves tokens"):
+        attention_maps(stack(Beside(), Beside()), tokens())
+
+
 def not_handed_on(model, x):
     for block in model.blocks:
         out = block(x)

@@ -161,8 +161,9 @@ class Run(Watch):
             axis = None if x is None else self._axis(x)
             if whole is None or x is None or axis is None:
                 return None
-            bare = next(module.parameters(), None) is None and x.shape == self._channels
-            if (bare or isinstance(module, CHANNELS_FIRST)) and x.shape[2] != self.N:
+            bare = next(module.parameters(), None) is None and whole.shape == self._channels
+            first = bare or isinstance(module, CHANNELS_FIRST)
+            if first and whole.ndim == 3 and whole.shape[2] != self.N:
                 return None  # as many channels as tokens
             around = self._calls[-2].name if before else ""
             # in a block that is given its tokens by keyword; what was before it may have mixed them
