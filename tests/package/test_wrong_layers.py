@@ -1439,6 +1439,23 @@ def test_a_layer_that_does_not_follow_the_one_before_makes_no_chain(model, x, na
         attention_maps(all_random(model).eval(), x)
 
 
+class Pair(nn.Module):
+    """Two heads of one layer each."""
+
+    def __init__(self):
+        super().__init__()
+        self.nets = nn.ModuleList(Root(None, depth=1) for _ in range(2))
+
+    def forward(self, x):
+        x = self.nets[0].patches(x).flatten(2).mT
+        return sum(net.blocks[0](x).mean(1) for net in self.nets)
+
+
+def test_two_heads_with_a_layer_each_are_no_chain():
+    with pytest.raises(ValueError, match=r"'nets.1.blocks.0.layer' multiplies .* do not follow"):
+        attention_maps(all_random(Pair()).eval(), torch.randn(B, 3, *SIZE))
+
+
 class Expert(nn.Module):
     """Each token goes to one of three experts, one expert after the other."""
 

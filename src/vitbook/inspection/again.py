@@ -115,7 +115,8 @@ class Run(Watch):
 
     Attributes:
         passed: Where tokens passed, in order.
-        since: A product -> the block that gave tokens last, and how many had.
+        since: A product -> the module round the one before that gave tokens last, and the how
+            manieth that one is.
         renewed: The layers with some tokens that no block before gave, where that was asked.
 
     Args:
@@ -212,9 +213,10 @@ class Run(Watch):
                 self._give((name, "gave", place[2]), by, out, x)
                 more = rest[-1][1:] if type(rest[-1]) is tuple else None
                 whole = out is (rest[-1] if more is None else rest[-1][0])
-                if name in self.blocks and whole and self._fed and self._axis(out) is not None:
-                    self._last = name, self._last[1] + 1
-                    again = self._hand_over((name, "block", self._last[1]), out)
+                around = any(is_part(layer, of=name) for layer, _, _ in self.since)
+                if around and whole and self._axis(out) is not None:
+                    self._last = name, len(self.since)
+                    again = self._hand_over(self._place(name, "block"), out)
                     return again if again is None or more is None else (again, *more)
         return given
 
@@ -432,7 +434,7 @@ class Handed(Disturbed):
 
     Args:
         model, first: As there.
-        odd: Whether these are the first, third ... or the others.
+        odd: Whether these are those behind the first, third ... product or the others.
     """
 
     def __init__(self, model: nn.Module, first: Run, odd: bool):
@@ -448,7 +450,7 @@ class Handed(Disturbed):
             return None
         all_ = torch.ones(self.N, dtype=torch.long, device=out.device)
         rows = then.clone()
-        if place[2] % 2 == self._odd:
+        if len(self.since) % 2 == self._odd:
             axis = self._axis(rows) or 0
             rows.movedim(axis, 0).add_(self._noise(then.movedim(axis, 0), all_))
         return rows
