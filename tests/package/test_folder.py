@@ -5,6 +5,7 @@ import io
 import os
 import random
 import re
+import shutil
 import struct
 import zlib
 
@@ -306,6 +307,19 @@ def test_files_called_as_one_thing_are_told(tmp_path, kind):
     told = list_folder(root).notes[0]
     assert told.startswith("red: files called as if they showed a thing twice (")
     assert "x0" in told.partition(")")[0]
+
+
+def test_variants_in_one_of_three_parts_that_are_ready_stay_together(tmp_path):
+    seeds = iter(range(100, 200))
+    for part in ("train", "valid", "test"):
+        root = folder(tmp_path / part)
+        for number in range(6):
+            for name in TOGETHER["a labelling tool's"]:
+                picture = painted(RED, seed=next(seeds))
+                picture.save(root / "red" / name.format(f"{part}{number}"))
+    assert not [x for x in list_folder(tmp_path).notes if "showed a thing twice" in x]
+    shutil.rmtree(tmp_path / "valid")
+    assert [x for x in list_folder(tmp_path).notes if "showed a thing twice" in x]
 
 
 def test_thousands_of_classes_are_listed_in_time_that_grows_as_they_do(tmp_path, monkeypatch):

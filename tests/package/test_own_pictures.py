@@ -194,6 +194,18 @@ def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
     assert words in refusal(capsys, *page, "--target", "blue")
 
 
+def test_a_class_that_is_called_by_a_number_is_asked_for_by_its_name(tmp_path, capsys):
+    for name, colour in zip("123", COLOURS.values(), strict=True):
+        fill(tmp_path / "photos" / name, colour, range(8))
+    assert run(*trains(tmp_path / "photos"), "--out", tmp_path / "run") == 0
+    page = ["attention", 0, "--run", tmp_path / "run", "--out", tmp_path / "look.html"]
+    for asked, number, name in (("2", 1, "2"), ("0", 0, "1")):
+        capsys.readouterr()
+        assert run(*page, "--target", asked) == 0
+        assert f"Class {number} is {name}" in capsys.readouterr().out
+    assert "a class or one of 1, 2, 3, got -1" in refusal(capsys, *page, "--target=-1")
+
+
 @pytest.fixture(scope="module")
 def hard(tmp_path_factory):
     """A run that answers one class of two whatever it sees: half of its answers are wrong."""

@@ -43,9 +43,11 @@ def attention_page(options: argparse.Namespace) -> None:
         pixels, remarks = read_photograph(options.image, known.size, len(known.mean))
         name = options.image
         others = sample_photographs(known, pixels)
-    if options.target in names:
+    if options.target in names:  # which may be numbers, too
         options.target = names.index(options.target)
-    elif isinstance(options.target, str):
+    elif options.target and options.target.isdecimal():
+        options.target = int(options.target)
+    elif options.target is not None:
         known_names = f" or one of {listed(names)}" if names else ""
         raise ValueError(
             f"--target must be the number of a class{known_names}, got {options.target}"

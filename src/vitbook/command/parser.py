@@ -35,8 +35,8 @@ EXAMPLES = """examples:
 """
 COPIES = (
     "Copies of a picture in two parts are left out. Told are near ones: saved anew, scaled, "
-    "mirrored, turned by right angles, or changed a little; not what was made grey, much brighter "
-    "or darker, turned by less, framed or cropped."
+    "mirrored or turned by right angles, and, where most of a part are such, a little brighter, "
+    "darker or cropped; not what was made grey, much brighter or darker, turned by less or framed."
 )
 
 
@@ -93,10 +93,6 @@ def _count(text: str, most: int = MOST) -> int:
     if not text.isdecimal() or set(text) <= {"0"}:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return _whole(text, most)
-
-
-def _class(text: str) -> int | str:
-    return _whole(text) if text.lstrip("-").isdecimal() else text
 
 
 _size, _layer_size = partial(_count, most=LARGEST), partial(_whole, most=LARGEST)
@@ -406,8 +402,8 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     words = 'which of them, such as "blocks.*"; several with commas between'
     model.add_argument("--layers", type=_patterns, metavar="PATTERN", help=words)
     page = parser.add_argument_group("the audit of an .html file")
-    words = "number or name of a class (default: the model's answer)"
-    page.add_argument("--target", type=_class, metavar="CLASS", help=words)
+    words = "name of a class, or its number from 0 on (default: the model's answer)"
+    page.add_argument("--target", metavar="CLASS", help=words)
     page.add_argument("--no-audit", action="store_true", help="the file then says so")
     _add_common(parser, "folder of the data sets, if not the one of the training")
 

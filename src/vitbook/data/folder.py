@@ -200,7 +200,8 @@ def list_folder(
         doubt, same = _twice(files, names)
     _require_classes(root, names, "" if meant else doubt)
     files = _once(files, odd)
-    twice = same + _together(files, names) + _alone(below)
+    cut = not {"train", "validation", "test"} <= places.keys()
+    twice = same + _together(files, names, cut) + _alone(below)
     if len(places) == 2 and folder_names.roles([places["test"].name]).get("validation"):
         twice.append(f"{printed(places['test'].name)} is the test: beside train there is no other.")
     if "" in places and (several := [p for p, n in inner.items() if n > 1])[1:]:
@@ -603,8 +604,11 @@ def _edges(path: Path) -> Tensor:
     return torch.nn.functional.adaptive_avg_pool2d(edges[None], CELLS).flatten()
 
 
-def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
-    """Sentences on classes whose files are called as several of one thing: x.png, x_mask.png."""
+def _together(files: list[PictureFile], classes: Sequence[str], cut: bool) -> list[str]:
+    """Sentences on classes whose files are called as several of one thing: x.png, x_mask.png.
+
+    Where no part is to be cut, variants of a picture stay together.
+    """
     stems: dict[Path, set[str]] = defaultdict(set)
     for file in files:
         stems[file.path.parent].add(file.path.stem)
@@ -615,7 +619,7 @@ def _together(files: list[PictureFile], classes: Sequence[str]) -> list[str]:
         made = MADE.fullmatch(stem)
         name = made[1] or made[2] if made else stem
         series = SERIES.fullmatch(name)  # x1_crop2: the second number counts views of the first
-        thing = next(known, series[1] if series else name)
+        thing = next(known, (series[1] if series else name) if cut else stem)
         things[file.label, file.path.parent, thing].append(file.path.name)
     sizes, several = Counter(file.label for file in files), defaultdict[int, list[str]](list)
     for (label, _, _), names in things.items():
