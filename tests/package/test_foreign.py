@@ -515,6 +515,34 @@ def test_a_table_that_timm_cannot_resample_is_refused_in_a_sentence(rows):
             load_whole(model, state | {"pos_embed": torch.ones(shape)}, "x")
 
 
+OTHERWISE = {  # what timm changes on the way, beside the table
+    "16 x 16": {"patch_embed.proj.weight": torch.ones(24, 3, 16, 16)},
+    "flat": {"patch_embed.proj.weight": torch.ones(24, 3 * 8 * 8)},
+    "a layer before the head": {"pre_logits.fc.weight": torch.ones(24, 24)},
+}
+
+
+@pytest.mark.parametrize("change", OTHERWISE)
+@pytest.mark.parametrize("rows", [17, 65])
+def test_of_what_timm_would_change_only_positions_are_resampled(change, rows):
+    model = timm.models.VisionTransformer(32, 8, depth=1, embed_dim=24, num_heads=2, num_classes=3)
+    table = {"pos_embed": torch.ones(1, rows, 24)}
+    state = model.state_dict() | table | OTHERWISE[change]
+    before = model.patch_embed.proj.weight.clone()
+    with pytest.raises(ValueError, match=f"x .*{next(iter(OTHERWISE[change]))}"):
+        load_whole(model, state, "x")
+    assert torch.equal(model.patch_embed.proj.weight, before)
+    state = model.state_dict() | table | {"mask_token": torch.ones(1, 24)}
+    assert load_whole(model, state, "x")[0].endswith("does not read it: mask_token")
+
+
+def test_a_table_of_nothing_but_zeros_is_named_where_a_class_token_may_be_so():
+    model = timm.create_model("vit_tiny_patch16_224", depth=1, num_classes=3)
+    zeros = {name: torch.zeros_like(model.state_dict()[name]) for name in ("cls_token", "pos_embed")}
+    notes = load_whole(model, model.state_dict() | zeros, "x")
+    assert notes == ["nothing but zeros in pos_embed: were they all written?"]
+
+
 def test_attention_lent_to_a_layer_without_queries_is_refused_with_no_false_reason():
     sizes = {name: x for name, x in SIZES.items() if name != "depth"}
     attention, uniform = (Hybrid(**sizes, layers=[kind]) for kind in ("attention", "uniform"))

@@ -244,7 +244,8 @@ def unwritten(weights: Mapping[str, Tensor]) -> list[str]:
         if x.ndim < 2 or x.is_meta:
             continue
         if not x.any():
-            found["nothing but zeros"] += [name] if x.ndim != 3 else []  # tokens may begin so
+            may_begin_so = x.ndim == 3 and "pos" not in name  # tokens
+            found["nothing but zeros"] += [] if may_begin_so else [name]
         elif _breaks_off((x.squeeze(0) if x.ndim > 2 else x).flatten(1), table="pos" in name):
             found["nothing but zeros at the end"].append(name)
     return [
