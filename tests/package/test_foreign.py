@@ -538,7 +538,9 @@ def test_of_what_timm_would_change_only_positions_are_resampled(change, rows):
 
 def test_a_table_of_nothing_but_zeros_is_named_where_a_class_token_may_be_so():
     model = timm.create_model("vit_tiny_patch16_224", depth=1, num_classes=3)
-    zeros = {name: torch.zeros_like(model.state_dict()[name]) for name in ("cls_token", "pos_embed")}
+    zeros = {
+        name: torch.zeros_like(model.state_dict()[name]) for name in ("cls_token", "pos_embed")
+    }
     notes = load_whole(model, model.state_dict() | zeros, "x")
     assert notes == ["nothing but zeros in pos_embed: were they all written?"]
 
@@ -771,6 +773,31 @@ def test_a_refusal_tells_names_of_both_where_all_blocks_are_called_otherwise(tmp
     renamed = {name.replace("encoder.blocks.", "encoder.stages."): x for name, x in STATE.items()}
     with pytest.raises(ValueError, match=r"blocks\.0\.\S+ is missing .*stages\.0\.\S+ is unknown"):
         load_weights(VisionTransformer(**SIZES), renamed)
+
+
+WRAPPERS = [torch.compile, nn.DataParallel, torch.optim.swa_utils.AveragedModel]
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS)
+def test_a_model_in_a_wrapper_takes_weights_as_it_does_itself(wrap):
+    for load in (load_weights, adapt):
+        model = nn.DataParallel(wrap(VisionTransformer(**SIZES)))
+        assert load(model, OTHER) == load(VisionTransformer(**SIZES), OTHER)
+        held = {name.split("module.")[-1]: x for name, x in model.state_dict().items()}
+        name = next(name for name in held if name.endswith("encoder.blocks.1.mlp.fc2.weight"))
+        assert torch.equal(held[name], OTHER["encoder.blocks.1.mlp.fc2.weight"])
+
+
+@pytest.mark.parametrize("called", ["{}:0", "net_{}", "{}s.x"])
+@pytest.mark.parametrize("names", [dict, of_timm])
+def test_of_a_tensor_under_another_name_that_name_is_told(called, names):
+    state = {called.format(name): tensor for name, tensor in names(STATE).items()}
+    with pytest.raises(ValueError, match="weights must fit the model") as caught:
+        load_weights(VisionTransformer(**SIZES), state)
+    assert f"cls_token is missing: the weights have {called.format('cls_token')};" in str(
+        caught.value
+    )
+    assert "decides" not in str(caught.value)
 
 
 def test_names_of_another_model_are_told():

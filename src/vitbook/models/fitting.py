@@ -41,6 +41,11 @@ REASONS = {
     r"positions": 'positions decides ("learned" has a table)',
     r"qkv\.bias$": "qkv_bias decides",
 }
+# What others call tensors that a reason above says there are none of.
+CALLED = {
+    "cls_token": re.compile(r"cls_?token|class_?(token|embed)", re.IGNORECASE),
+    "positions.table": re.compile(r"positions\.table|pos(ition)?s?_?emb", re.IGNORECASE),
+}
 
 
 def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -> list[str]:
@@ -164,8 +169,10 @@ def require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> N
     theirs, ours = _depth(weights), _depth(own)
     if theirs and ours and theirs != ours:
         refuse([f"they have {theirs} blocks, the model has {ours} (depth decides)"])
-    missing = _grouped([name for name in own if name not in weights], "is missing")
-    unknown = _grouped([name for name in weights if name not in own], "is unknown to the model")
+    lacked = [name for name in own if name not in weights]
+    more = [name for name in weights if name not in own]
+    missing = _grouped(lacked, "is missing", more)
+    unknown = _grouped(more, "is unknown to the model", lacked)
     both = zip_longest(missing, unknown)  # by turns: only the first are told
     refuse([sentence for pair in both for sentence in pair if sentence])
 
@@ -174,19 +181,25 @@ def _depth(names: Iterable[str]) -> int:
     return len({m[1] for name in names if (m := re.match(r"encoder\.blocks\.(\d+)\.(?!\d)", name))})
 
 
-def _grouped(names: list[str], what: str) -> list[str]:
-    """One sentence for all tensors with the same reason, or of the same kind."""
-    groups: dict[str, list[str]] = {}
+def _grouped(names: list[str], what: str, others: list[str]) -> list[str]:
+    """One sentence for all tensors with the same reason, or of the same kind.
+
+    ``others`` are those of the other side: one that is there under another name has no reason.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
     for name in names:
         reason = next((why for part, why in REASONS.items() if re.search(part, name)), "")
         theirs = "decides" not in reason  # is of what they have, not of what they lack
         if (theirs and what == "is missing") or (name.endswith("qkv.bias") and _of(name) in names):
             reason = ""
-        groups.setdefault(reason or _kind(name), []).append(name)
+        known = [words for words in CALLED.values() if words.search(name)]
+        if not theirs and (alike := [x for x in others if known and known[0].search(x)]):
+            reason = f"the {'weights have' if what == 'is missing' else 'model has'} {alike[0]}"
+        groups.setdefault((reason, reason or _kind(name)), []).append(name)
     sentences = []
-    for reason, members in groups.items():
+    for (reason, _), members in groups.items():
         more = f" ({len(members)} such tensors)" if len(members) > 1 else ""
-        because = f": {reason}" if reason in REASONS.values() else ""
+        because = f": {reason}" if reason else ""
         sentences.append(f"{members[0]} {what}{more}{because}")
     return sentences
 

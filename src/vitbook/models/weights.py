@@ -66,7 +66,7 @@ def load_weights(
     model, and refuses what ours cannot do.
 
     Args:
-        model: A model built by this package.
+        model: A model built by this package, perhaps in torch.compile or DataParallel.
         weights: Tensors under our names, torchvision's, timm's or transformers', perhaps with a
             prefix such as ``module.``, or the path of a safetensors file that holds them: one of
             :func:`save_weights`, a published one, or the checkpoint of a run of ``python -m
@@ -88,6 +88,7 @@ def load_weights(
     if isinstance(weights, (str, os.PathLike)):
         weights, metadata = read_weights(weights)
         old_grid = old_grid or grid_of(metadata)
+    model = unwrapped(model)
     own, notes = model.state_dict(), list[str]()
     same = isinstance(weights, Mapping) and weights.keys() == own.keys()  # a run of timm's model
     if found := dict(state_dicts(weights)):
@@ -107,6 +108,15 @@ def load_weights(
     notes += empty
     model.load_state_dict(weights)
     return notes
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model itself, of which torch.compile and DataParallel hold the same weights."""
+    while isinstance(
+        inner := getattr(model, "_orig_mod", getattr(model, "module", None)), nn.Module
+    ):
+        model = inner
+    return model
 
 
 def read_weights(path: str | os.PathLike) -> tuple[dict[str, Tensor], dict[str, str]]:
