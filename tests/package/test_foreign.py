@@ -131,6 +131,10 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "lists": ({"model": STATE, "n": Names([1]), "c": Config(n=Names([2]))}, "model is taken"),
     "gradients": ({"grads": OTHER, "weights": STATE}, "weights is taken; to take another, save"),
     "moments": ({"opt": {"exp_avg": OTHER}, "net": STATE}, "net is taken"),
+    "a mask": ({"mask": OTHER, "state_dict": STATE}, "mask and state_dict: state_dict is taken"),
+    "Fisher": ({"fisher": OTHER, "params": STATE}, "params is taken"),
+    "delta": ({"delta": OTHER, "mask2former": STATE}, "mask2former is taken"),
+    "any before": ({"start": OTHER, "state_dict": STATE}, "state_dict is taken"),
     "epochs": ({"epoch_1": OTHER, "epoch_20": STATE, "epoch_3": OTHER}, "epoch_20 is taken"),
     "MoCo": (
         with_prefix("momentum_encoder.", OTHER) | with_prefix("base_encoder."),
@@ -160,6 +164,31 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "list": ({"model": STATE, "mean": [torch.ones(2)]}, "left out: mean.0"),
     "one beside": ({"model": STATE, "centre": torch.ones(2)}, "left out: centre"),
 }
+
+
+MASK = {name: (tensor > 0).float() for name, tensor in STATE.items()}
+NEVER = {name: {name: OTHER} for name in ("exp_avg_sq", "grads", "mask", "fisher_diag")}
+NEVER |= {"a file of 0 and 1 alone": MASK}
+
+
+@pytest.mark.parametrize("what", NEVER)
+def test_what_has_the_names_of_weights_and_is_none_is_refused(what):
+    for load in (load_weights, adapt):
+        with pytest.raises(ValueError, match=f"holds no weights: {what} is none"):
+            load(VisionTransformer(**SIZES), NEVER[what])
+
+
+def test_of_a_file_of_another_model_the_names_of_its_largest_part_are_told():
+    layers = {f"backbone.layers.{i}.ln1.{name}": HEAD["bias"] for i in "01" for name in "ab"}
+    layers |= {
+        "backbone.cls_token": STATE["cls_token"],
+        "backbone.pos_embed": 2 * torch.ones(1, 5, 8),
+    }
+    state = with_prefix("head.layers.head.", HEAD) | layers
+    own = dict.fromkeys(["pos_embed", *STATE], torch.ones(1))
+    taken, notes = take({"": state}, own, "x")
+    assert "cls_token" in taken
+    assert "the prefix backbone. is taken" in notes[0]
 
 
 TODAY = {"8 bits", "EMA as a module"}  # which torch refuses in files as it wrote them until 1.5

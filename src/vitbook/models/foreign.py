@@ -30,9 +30,12 @@ DEPTH = 6  # of mappings in mappings
 ALIKE = 0.9  # of the tensors of the best: as good a choice
 FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
-PREFERRED: tuple[str, ...] = (r"(?<![a-z])ema(?![a-z])|average", r"teacher", r"")
+PREFERRED: tuple[str, ...] = (r"(?<![a-z])ema(?![a-z])|average", r"teacher")
+PREFERRED += (r"^(state_dict|model|params|module|\.)+$", r"")
 PREFERRED += (r"student|online|momentum|encoder_k",)  # of MoCo its authors take the other encoder
-PREFERRED += (r"(?<![a-z])grad|exp_avg",)
+# What has the names of weights and is none.
+NO_WEIGHTS = r"(?<![a-z])(grad(ient)?|mask|fisher|delta|moment)s?(_dict|_diag)?(?=\.|$)|exp_avg"
+PREFERRED += (rf"{NO_WEIGHTS}|(?<![a-z])grad",)
 TIME = re.compile(r"(?:epoch|step|iter)\D*(\d+)")  # the last of several is taken
 CODE = re.compile(r"Unsupported global|Can only|reduce for|is blocked")  # torch does not run it
 CUT = re.compile("not fully covered|invalid header length")  # words of safetensors
@@ -397,11 +400,12 @@ def _best(
     equal = [
         (n, p) for n, p in equal if not any(n == m and p != q and p.startswith(q) for m, q in equal)
     ]
+    few = 2 * most < len(own)  # will be refused: with the names of what is largest
     name, prefix = min(
         equal,
         key=lambda at: (
             _blank(_without(found[at[0]], at[1])),
-            fits[at][1],
+            -len(_without(found[at[0]], at[1])) if few else fits[at][1],
             _rank(".".join(at)),
             -max(map(int, TIME.findall(".".join(at))), default=0),
             -fits[at][0],
@@ -425,6 +429,9 @@ def _best(
     if left:
         notes.append(f"{where}: left out: {some(left)}")
     state, kinds = _plain(state, own, where)
+    if re.search(NO_WEIGHTS, name.lower()) or _is_mask(state):
+        what = f"{name or 'a file'} of 0 and 1 alone" if _is_mask(state) else name
+        raise ValueError(f"{where} holds no weights: {what} is none (a mask, say, or gradients)")
     return state, notes + kinds
 
 
@@ -480,6 +487,14 @@ def _blank(state: Mapping[str, Tensor]) -> bool:
     plain = [x.detach() for x in state.values() if type(x) in (Tensor, nn.Parameter)]
     plain = [x for x in plain if x.layout is torch.strided and not x.is_quantized]
     return not any(x.is_meta or str(x.dtype).endswith("x2") or x.any() for x in plain)  # x2: packed
+
+
+def _is_mask(state: Mapping[str, Tensor]) -> bool:
+    """Whether every matrix has no number but 0 and 1, and both are there."""
+    matrices = [x for x in state.values() if x.ndim > 1]
+    if any(x.is_meta or not ((x == 0) | (x == 1)).all() for x in matrices):
+        return False
+    return any(x.any() for x in matrices) and not all(x.all() for x in matrices)
 
 
 def their_names(weights: Mapping[str, Tensor]) -> dict[str, str]:
