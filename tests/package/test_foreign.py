@@ -2,6 +2,7 @@
 
 import argparse
 import gzip
+import importlib
 import json
 import os
 import pathlib
@@ -296,6 +297,41 @@ def test_of_a_folder_it_is_said_which_file_is_taken_or_what_lies_in_it(tmp_path)
     torch.save(OTHER, tmp_path / "pytorch_model.bin")
     _, notes = take(read_weights(tmp_path), STATE, "x")
     assert "holds model.safetensors and pytorch_model.bin: model.safetensors is taken" in notes[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "adapter_model.safetensors",
+        "model_1.safetensors",
+        "model.fp16.safetensors",
+        "ema.safetensors",
+        "my_model.pt",
+    ],
+)
+def test_of_a_folder_every_other_file_of_weights_is_named(tmp_path, other):
+    none = ["optimizer.bin", "optimizer.pt", "scheduler.pt", "training_args.bin", "optim_model.pt"]
+    for name in ("model.safetensors", *none):
+        save_file(STATE, tmp_path / name)
+    assert not read_weights(tmp_path).notes
+    save_file(OTHER, tmp_path / other)
+    found = read_weights(tmp_path)
+    assert f"holds model.safetensors and {other}: model.safetensors is taken" in found.notes[0]
+    assert torch.equal(found[""]["cls_token"], STATE["cls_token"])
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_a_checkpoint_in_parts_is_to_be_joined_by_torch(tmp_path):
+    importlib.import_module("torch.distributed.checkpoint").save(
+        dict(STATE), checkpoint_id=tmp_path / "parts", no_dist=True
+    )
+    for path in (tmp_path / "parts", next((tmp_path / "parts").glob("*.distcp"))):
+        with pytest.raises(ValueError, match="in parts") as caught:
+            read_weights(path)
+        call = re.search(r"(torch\.dis\S+)\.(\w+)\('(.*?)', 'weights.pth'\)", str(caught.value))
+        join = getattr(importlib.import_module(call[1]), call[2])
+        join(call[3], tmp_path / "weights.pth")
+        assert read_weights(tmp_path / "weights.pth")[""].keys() == STATE.keys()
 
 
 def changed(change):

@@ -71,6 +71,12 @@ IN_FOLDER = (
     "pytorch_model.bin.index.json",
     "pytorch_model.bin",
 )
+# Others that hold weights, too, if they are no shard.
+OF_WEIGHTS = re.compile(r"(?!.*-\d{5}-of-\d{5}\.)(.*\.safetensors|.*model.*\.(bin|pth?))")
+SHARDED = (
+    "torch.distributed.checkpoint saved it in parts; "
+    "torch.distributed.checkpoint.format_utils.dcp_to_torch_save({}, 'weights.pth') joins them"
+)
 # Names of the patch kernel, by which the weights of a ViT are known whatever stands before them.
 KERNELS = (
     "patch_embed.proj.weight",
@@ -119,6 +125,8 @@ def read_weights(path: Path) -> Found:
         raise ValueError(
             f"--weights must be a file, or the folder of a run, but there is no {path}"
         )
+    if path.suffix == ".distcp":
+        raise ValueError(f"{path} is one of several: {SHARDED.format(repr(str(path.parent)))}")
     if SHARD.fullmatch(path.name):
         raise ValueError(f"{path} is one of several files: name the folder or the index of them")
     whole, metadata = _shards(path, notes) if path.suffix == ".json" else _whole(path, notes)
@@ -168,14 +176,23 @@ def _optimizer(whole: Any) -> bool:
 def _in_folder(folder: Path) -> tuple[Path, list[str]]:
     """The file of weights in a folder, and a sentence where there are several."""
     names = [name for name in IN_FOLDER if (folder / name).is_file()]
+    lies = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
     if not names:
-        lies = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
+        if any(name.endswith(".distcp") for name in lies):
+            raise ValueError(
+                f"{folder} holds no file of weights: {SHARDED.format(repr(str(folder)))}"
+            )
         raise ValueError(
             f"there is no {' or '.join(IN_FOLDER[::2])} in {folder}: name the file of the weights; "
             f"it holds {some(lies) or 'nothing'}"
         )
-    several = f"{folder} holds {' and '.join(names)}: {names[0]} is taken"
-    return folder / names[0], [several] if len(names) > 1 else []
+    taken, others = (
+        names[0],
+        [n for n in lies if OF_WEIGHTS.fullmatch(n) and not _optimizer({n: 0})],
+    )
+    names += [name for name in others if name not in names]
+    several = f"{folder} holds {' and '.join(names)}: {taken} is taken"
+    return folder / taken, [several] if len(names) > 1 else []
 
 
 def _whole(path: Path, notes: list[str]) -> tuple[Any, dict[str, str]]:
