@@ -28,7 +28,7 @@ from vitbook.models.foreign import read_weights, take, take_ours, their_names
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.transfer import adapt
 from vitbook.models.vit import VisionTransformer
-from vitbook.models.weights import load_weights, save_weights
+from vitbook.models.weights import from_transformers, load_weights, save_weights
 
 SIZES = {"image_size": 16, "patch_size": 8, "in_channels": 3, "embed_dim": 8, "depth": 2}
 SIZES |= {"num_heads": 2, "num_classes": 3}
@@ -608,6 +608,33 @@ def test_a_table_of_nothing_but_zeros_is_named_where_a_class_token_may_be_so():
     }
     notes = load_whole(model, model.state_dict() | zeros, "x")
     assert notes == ["nothing but zeros in pos_embed: were they all written?"]
+
+
+@pytest.mark.parametrize("old_grid", [None, (1, 17)])
+@pytest.mark.parametrize("tokens", [{}, {"num_registers": 2}])
+def test_a_row_of_a_token_that_there_is_not_is_told(old_grid, tokens):
+    model = VisionTransformer(
+        **SIZES | {"image_size": 32}, class_token=False, pool="mean", **tokens
+    )
+    rows = 17 + model.num_prefix
+    state = model.state_dict() | {"positions.table": torch.randn(rows, 8)}
+    with pytest.raises(
+        ValueError, match=rf"{rows} rows, one more than 4 x 4 .* that they do not have"
+    ):
+        load_weights(model, state, old_grid=old_grid)
+    sizes = SIZES | {"image_size": (24, 40)}  # 16 patches and a class token for 15 and one
+    state = VisionTransformer(**sizes | {"image_size": 32}).state_dict()
+    assert load_weights(VisionTransformer(**sizes), state)[0].endswith("4 x 4 to 3 x 5 patches")
+
+
+def test_several_class_tokens_are_no_reason_to_ask_for_a_grid():
+    state = {"embeddings.cls_token": torch.ones(1, 4, 8)}
+    state |= {"embeddings.patch_embeddings.projection.weight": STATE["patch_embed.proj.weight"]}
+    named = {"embeddings.position_embeddings": torch.ones(1, 8, 8)}
+    rest = from_transformers(state | named)
+    assert rest["cls_token"].shape == (1, 4, 8)
+    with pytest.raises(ValueError, match=r"cls_token has the shape \(1, 4, 8\)"):
+        load_weights(VisionTransformer(**SIZES), STATE | rest)
 
 
 def test_attention_lent_to_a_layer_without_queries_is_refused_with_no_false_reason():

@@ -85,13 +85,20 @@ def _table_rows(
 ) -> tuple[int, tuple[int, int]]:
     """How many rows of a table belong to no patch, and the grid of the others."""
     num_prefix = prefixes[0]
+    known = length - math.prod(grid)
+    squares = [n for n in dict.fromkeys(prefixes) if length > n and _is_square(length - n)]
+    asked = old_grid is None or (1 in old_grid and 1 not in grid)  # a strip is no way round it
+    if asked and known not in prefixes and known - 1 in prefixes and not squares:
+        raise ValueError(
+            f"weights must fit the model: positions.table has {length} rows, one more than "
+            f"{grid[0]} x {grid[1]} patches and {known - 1} tokens before them: of a token that "
+            "they do not have"
+        )
     if old_grid is not None:
         rest = length - math.prod(old_grid)
         return (rest if rest in prefixes else num_prefix), old_grid
-    for known in prefixes:
-        if length - known == math.prod(grid):
-            return known, grid
-    squares = [n for n in dict.fromkeys(prefixes) if length > n and _is_square(length - n)]
+    if known in prefixes:
+        return known, grid
     if len(squares) != 1:
         what = "which is no square" if not squares else "or fewer: both are squares"
         raise ValueError(

@@ -186,13 +186,10 @@ def _in_folder(folder: Path) -> tuple[Path, list[str]]:
             f"there is no {' or '.join(IN_FOLDER[::2])} in {folder}: name the file of the weights; "
             f"it holds {some(lies) or 'nothing'}"
         )
-    taken, others = (
-        names[0],
-        [n for n in lies if OF_WEIGHTS.fullmatch(n) and not _optimizer({n: 0})],
-    )
-    names += [name for name in others if name not in names]
-    several = f"{folder} holds {' and '.join(names)}: {taken} is taken"
-    return folder / taken, [several] if len(names) > 1 else []
+    others = [name for name in lies if OF_WEIGHTS.fullmatch(name) and not _optimizer({name: 0})]
+    names = list(dict.fromkeys(names + others))
+    several = f"{folder} holds {' and '.join(names)}: {names[0]} is taken"
+    return folder / names[0], [several] if len(names) > 1 else []
 
 
 def _whole(path: Path, notes: list[str]) -> tuple[Any, dict[str, str]]:

@@ -103,6 +103,7 @@ def load_weights(
     fitting.require_names(weights, own)
     fitting.require_same_grid(weights, own)
     empty = fitting.unwritten(weights)
+    fitting.require_tensors({n: x for n, x in weights.items() if n != "positions.table"}, own)
     notes += fitting.fit_positions(weights, model, old_grid)
     fitting.require_tensors(weights, own)
     notes += empty
