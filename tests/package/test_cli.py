@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+import timm
 import torch
 from PIL import Image
 from safetensors import safe_open
@@ -266,6 +267,18 @@ def test_random_weights_of_timm_are_said_loudly(own, tmp_path, capsys):
     page = (tmp_path / "look.html").read_text()
     assert "The weights are random. Nothing here was learned" in page
     assert "mean 0.5, 0.5, 0.5" in page, "of timm's own configuration"
+
+
+def test_where_maps_are_refused_it_is_told_that_the_file_may_not_be_all_written(
+    own, tmp_path, capsys
+):
+    state = timm.create_model("test_vit").state_dict()
+    state |= {name: torch.zeros_like(x) for name, x in state.items() if name.startswith("blocks.")}
+    save_file(state, tmp_path / "cut.safetensors")
+    assert run(*own, "--timm", "test_vit", "--weights", tmp_path / "cut.safetensors") == 2
+    said = capsys.readouterr().err
+    assert "mixes tokens by more than its maps" in said
+    assert "weights from cut.safetensors; nothing but zeros in blocks.0." in said
 
 
 def test_registers_are_not_called_a_class_token(own, tmp_path, capsys):

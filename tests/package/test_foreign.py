@@ -2,6 +2,7 @@
 
 import argparse
 import gzip
+import importlib
 import json
 import os
 import pathlib
@@ -27,7 +28,7 @@ from vitbook.models.foreign import read_weights, take, take_ours, their_names
 from vitbook.models.hybrid import Hybrid
 from vitbook.models.transfer import adapt
 from vitbook.models.vit import VisionTransformer
-from vitbook.models.weights import load_weights, save_weights
+from vitbook.models.weights import from_transformers, load_weights, save_weights
 
 SIZES = {"image_size": 16, "patch_size": 8, "in_channels": 3, "embed_dim": 8, "depth": 2}
 SIZES |= {"num_heads": 2, "num_classes": 3}
@@ -131,6 +132,10 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "lists": ({"model": STATE, "n": Names([1]), "c": Config(n=Names([2]))}, "model is taken"),
     "gradients": ({"grads": OTHER, "weights": STATE}, "weights is taken; to take another, save"),
     "moments": ({"opt": {"exp_avg": OTHER}, "net": STATE}, "net is taken"),
+    "a mask": ({"mask": OTHER, "state_dict": STATE}, "mask and state_dict: state_dict is taken"),
+    "Fisher": ({"fisher": OTHER, "params": STATE}, "params is taken"),
+    "delta": ({"delta": OTHER, "mask2former": STATE}, "mask2former is taken"),
+    "any before": ({"start": OTHER, "state_dict": STATE}, "state_dict is taken"),
     "epochs": ({"epoch_1": OTHER, "epoch_20": STATE, "epoch_3": OTHER}, "epoch_20 is taken"),
     "MoCo": (
         with_prefix("momentum_encoder.", OTHER) | with_prefix("base_encoder."),
@@ -160,6 +165,31 @@ WRAPPED = {  # what is saved, and what the sentence says; "" where nothing has t
     "list": ({"model": STATE, "mean": [torch.ones(2)]}, "left out: mean.0"),
     "one beside": ({"model": STATE, "centre": torch.ones(2)}, "left out: centre"),
 }
+
+
+MASK = {name: (tensor > 0).float() for name, tensor in STATE.items()}
+NEVER = {name: {name: OTHER} for name in ("exp_avg_sq", "grads", "mask", "fisher_diag")}
+NEVER |= {"a file of 0 and 1 alone": MASK}
+
+
+@pytest.mark.parametrize("what", NEVER)
+def test_what_has_the_names_of_weights_and_is_none_is_refused(what):
+    for load in (load_weights, adapt):
+        with pytest.raises(ValueError, match=f"holds no weights: {what} is none"):
+            load(VisionTransformer(**SIZES), NEVER[what])
+
+
+def test_of_a_file_of_another_model_the_names_of_its_largest_part_are_told():
+    layers = {f"backbone.layers.{i}.ln1.{name}": HEAD["bias"] for i in "01" for name in "ab"}
+    layers |= {
+        "backbone.cls_token": STATE["cls_token"],
+        "backbone.pos_embed": 2 * torch.ones(1, 5, 8),
+    }
+    state = with_prefix("head.layers.head.", HEAD) | layers
+    own = dict.fromkeys(["pos_embed", *STATE], torch.ones(1))
+    taken, notes = take({"": state}, own, "x")
+    assert "cls_token" in taken
+    assert "the prefix backbone. is taken" in notes[0]
 
 
 TODAY = {"8 bits", "EMA as a module"}  # which torch refuses in files as it wrote them until 1.5
@@ -267,6 +297,41 @@ def test_of_a_folder_it_is_said_which_file_is_taken_or_what_lies_in_it(tmp_path)
     torch.save(OTHER, tmp_path / "pytorch_model.bin")
     _, notes = take(read_weights(tmp_path), STATE, "x")
     assert "holds model.safetensors and pytorch_model.bin: model.safetensors is taken" in notes[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "adapter_model.safetensors",
+        "model_1.safetensors",
+        "model.fp16.safetensors",
+        "ema.safetensors",
+        "my_model.pt",
+    ],
+)
+def test_of_a_folder_every_other_file_of_weights_is_named(tmp_path, other):
+    none = ["optimizer.bin", "optimizer.pt", "scheduler.pt", "training_args.bin", "optim_model.pt"]
+    for name in ("model.safetensors", *none):
+        save_file(STATE, tmp_path / name)
+    assert not read_weights(tmp_path).notes
+    save_file(OTHER, tmp_path / other)
+    found = read_weights(tmp_path)
+    assert f"holds model.safetensors and {other}: model.safetensors is taken" in found.notes[0]
+    assert torch.equal(found[""]["cls_token"], STATE["cls_token"])
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_a_checkpoint_in_parts_is_to_be_joined_by_torch(tmp_path):
+    importlib.import_module("torch.distributed.checkpoint").save(
+        dict(STATE), checkpoint_id=tmp_path / "parts", no_dist=True
+    )
+    for path in (tmp_path / "parts", next((tmp_path / "parts").glob("*.distcp"))):
+        with pytest.raises(ValueError, match="in parts") as caught:
+            read_weights(path)
+        call = re.search(r"(torch\.dis\S+)\.(\w+)\('(.*?)', 'weights.pth'\)", str(caught.value))
+        join = getattr(importlib.import_module(call[1]), call[2])
+        join(call[3], tmp_path / "weights.pth")
+        assert read_weights(tmp_path / "weights.pth")[""].keys() == STATE.keys()
 
 
 def changed(change):
@@ -515,6 +580,63 @@ def test_a_table_that_timm_cannot_resample_is_refused_in_a_sentence(rows):
             load_whole(model, state | {"pos_embed": torch.ones(shape)}, "x")
 
 
+OTHERWISE = {  # what timm changes on the way, beside the table
+    "16 x 16": {"patch_embed.proj.weight": torch.ones(24, 3, 16, 16)},
+    "flat": {"patch_embed.proj.weight": torch.ones(24, 3 * 8 * 8)},
+    "a layer before the head": {"pre_logits.fc.weight": torch.ones(24, 24)},
+}
+
+
+@pytest.mark.parametrize("change", OTHERWISE)
+@pytest.mark.parametrize("rows", [17, 65])
+def test_of_what_timm_would_change_only_positions_are_resampled(change, rows):
+    model = timm.models.VisionTransformer(32, 8, depth=1, embed_dim=24, num_heads=2, num_classes=3)
+    table = {"pos_embed": torch.ones(1, rows, 24)}
+    state = model.state_dict() | table | OTHERWISE[change]
+    before = model.patch_embed.proj.weight.clone()
+    with pytest.raises(ValueError, match=f"x .*{next(iter(OTHERWISE[change]))}"):
+        load_whole(model, state, "x")
+    assert torch.equal(model.patch_embed.proj.weight, before)
+    state = model.state_dict() | table | {"mask_token": torch.ones(1, 24)}
+    assert load_whole(model, state, "x")[0].endswith("does not read it: mask_token")
+
+
+def test_a_table_of_nothing_but_zeros_is_named_where_a_class_token_may_be_so():
+    model = timm.create_model("vit_tiny_patch16_224", depth=1, num_classes=3)
+    zeros = {
+        name: torch.zeros_like(model.state_dict()[name]) for name in ("cls_token", "pos_embed")
+    }
+    notes = load_whole(model, model.state_dict() | zeros, "x")
+    assert notes == ["nothing but zeros in pos_embed: were they all written?"]
+
+
+@pytest.mark.parametrize("old_grid", [None, (1, 17)])
+@pytest.mark.parametrize("tokens", [{}, {"num_registers": 2}])
+def test_a_row_of_a_token_that_there_is_not_is_told(old_grid, tokens):
+    model = VisionTransformer(
+        **SIZES | {"image_size": 32}, class_token=False, pool="mean", **tokens
+    )
+    rows = 17 + model.num_prefix
+    state = model.state_dict() | {"positions.table": torch.randn(rows, 8)}
+    with pytest.raises(
+        ValueError, match=rf"{rows} rows, one more than 4 x 4 .* that they do not have"
+    ):
+        load_weights(model, state, old_grid=old_grid)
+    sizes = SIZES | {"image_size": (24, 40)}  # 16 patches and a class token for 15 and one
+    state = VisionTransformer(**sizes | {"image_size": 32}).state_dict()
+    assert load_weights(VisionTransformer(**sizes), state)[0].endswith("4 x 4 to 3 x 5 patches")
+
+
+def test_several_class_tokens_are_no_reason_to_ask_for_a_grid():
+    state = {"embeddings.cls_token": torch.ones(1, 4, 8)}
+    state |= {"embeddings.patch_embeddings.projection.weight": STATE["patch_embed.proj.weight"]}
+    named = {"embeddings.position_embeddings": torch.ones(1, 8, 8)}
+    rest = from_transformers(state | named)
+    assert rest["cls_token"].shape == (1, 4, 8)
+    with pytest.raises(ValueError, match=r"cls_token has the shape \(1, 4, 8\)"):
+        load_weights(VisionTransformer(**SIZES), STATE | rest)
+
+
 def test_attention_lent_to_a_layer_without_queries_is_refused_with_no_false_reason():
     sizes = {name: x for name, x in SIZES.items() if name != "depth"}
     attention, uniform = (Hybrid(**sizes, layers=[kind]) for kind in ("attention", "uniform"))
@@ -743,6 +865,31 @@ def test_a_refusal_tells_names_of_both_where_all_blocks_are_called_otherwise(tmp
     renamed = {name.replace("encoder.blocks.", "encoder.stages."): x for name, x in STATE.items()}
     with pytest.raises(ValueError, match=r"blocks\.0\.\S+ is missing .*stages\.0\.\S+ is unknown"):
         load_weights(VisionTransformer(**SIZES), renamed)
+
+
+WRAPPERS = [torch.compile, nn.DataParallel, torch.optim.swa_utils.AveragedModel]
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS)
+def test_a_model_in_a_wrapper_takes_weights_as_it_does_itself(wrap):
+    for load in (load_weights, adapt):
+        model = nn.DataParallel(wrap(VisionTransformer(**SIZES)))
+        assert load(model, OTHER) == load(VisionTransformer(**SIZES), OTHER)
+        held = {name.split("module.")[-1]: x for name, x in model.state_dict().items()}
+        name = next(name for name in held if name.endswith("encoder.blocks.1.mlp.fc2.weight"))
+        assert torch.equal(held[name], OTHER["encoder.blocks.1.mlp.fc2.weight"])
+
+
+@pytest.mark.parametrize("called", ["{}:0", "net_{}", "{}s.x"])
+@pytest.mark.parametrize("names", [dict, of_timm])
+def test_of_a_tensor_under_another_name_that_name_is_told(called, names):
+    state = {called.format(name): tensor for name, tensor in names(STATE).items()}
+    with pytest.raises(ValueError, match="weights must fit the model") as caught:
+        load_weights(VisionTransformer(**SIZES), state)
+    assert f"cls_token is missing: the weights have {called.format('cls_token')};" in str(
+        caught.value
+    )
+    assert "decides" not in str(caught.value)
 
 
 def test_names_of_another_model_are_told():

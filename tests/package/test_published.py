@@ -109,6 +109,16 @@ def test_torchvisions_model_is_rebuilt_from_its_own_names():
     assert gap(ours(images()), theirs(images())) < TOLERANCE
 
 
+@torch.no_grad()
+def test_a_head_that_was_replaced_by_hand_is_rebuilt():
+    timms, torchvisions = of_timm("ViT"), filled(TorchvisionViT(12, 4, 2, 3, 12, 24))
+    timms.head = torchvisions.heads.head = nn.Linear(12, 6, dtype=torch.float64)
+    for theirs in (timms, torchvisions):
+        ours, notes = rebuild(theirs)
+        assert notes == []
+        assert gap(ours(images()), theirs(images())) < TOLERANCE
+
+
 class LoraLinear(nn.Module):
     """More than its weights, as LoRA and quantized layers are."""
 

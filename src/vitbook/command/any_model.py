@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vitbook.command.beside import of_other_timm
 from vitbook.files import defined_in
-from vitbook.models.fitting import unfit, unwritten
+from vitbook.models.fitting import drop_idle, unfit, unwritten
 from vitbook.models.foreign import SHOWN, Found, read_weights, some, take, telling
 
 RANDOM = (
@@ -50,7 +50,8 @@ def any_model(options: argparse.Namespace) -> tuple[nn.Module, str]:
 def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[str]:
     """All weights or none: what is missing would stay random without a word.
 
-    Positions of timm's models for another image size are resampled, as timm does it.
+    Positions of timm's models for another image size are resampled, as timm does it; whatever else
+    it would change without a word (kernels of another patch size, names) is refused.
 
     Returns:
         One sentence for each part that was adapted.
@@ -58,16 +59,17 @@ def load_whole(model: nn.Module, state: dict[str, Tensor], path: str) -> list[st
     Raises:
         ValueError: Tensors are missing, unknown, of another shape or not finite.
     """
-    own, notes = model.state_dict(), []
+    own, state = model.state_dict(), dict(state)
+    notes = drop_idle(state, own)
     fit = getattr(sys.modules.get(type(model).__module__), "checkpoint_filter_fn", None)
     if fit and _of_another_grid(state.get("pos_embed"), own.get("pos_embed")):
         table = state["pos_embed"]
         try:
-            state = fit(state, model)
+            state["pos_embed"] = fit(dict(state), model)["pos_embed"]
         except Exception:  # of timm, whose functions expect their own files
             raise ValueError(f"{path} cannot be fitted: {_no_grid(model, table)}") from None
         old, new = table.shape[1], state["pos_embed"].shape[1]
-        notes = [f"positions resampled from {old} to {new} tokens"]
+        notes += [f"positions resampled from {old} to {new} tokens"]
     for what, names in (
         ("lacks", [name for name in own if name not in state]),
         ("has, unknown to the model,", [name for name in state if name not in own]),

@@ -19,6 +19,7 @@ from vitbook.explorer import attention_explorer
 from vitbook.explorer.photograph import Look, Preparation, look, preparation, read_photograph
 from vitbook.inspection import attention_maps, attention_rollout
 from vitbook.inspection.audit import Audit, Heatmap, audit
+from vitbook.models.fitting import WRITTEN
 
 AUDITED = 14  # rows and columns of patches at most: each costs two runs of the model
 OTHERS = 6  # images of a run beside the one that is audited
@@ -66,6 +67,8 @@ def attention_page(options: argparse.Namespace) -> None:
             layers=layers,
         )
     except Exception as error:
+        if WRITTEN in weights and isinstance(error, ValueError):  # the reason, perhaps
+            raise ValueError(f"{error}; {weights}") from error
         if options.run:
             raise
         if len(known.mean) != 1 or not isinstance(error, (ValueError, RuntimeError)):

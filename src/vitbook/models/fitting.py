@@ -41,6 +41,11 @@ REASONS = {
     r"positions": 'positions decides ("learned" has a table)',
     r"qkv\.bias$": "qkv_bias decides",
 }
+# What others call tensors that a reason above says there are none of.
+CALLED = {
+    "cls_token": re.compile(r"cls_?token|class_?(token|embed)", re.IGNORECASE),
+    "positions.table": re.compile(r"positions\.table|pos(ition)?s?_?emb", re.IGNORECASE),
+}
 
 
 def fit_positions(weights: dict, model: Any, old_grid: tuple[int, int] | None) -> list[str]:
@@ -80,13 +85,20 @@ def _table_rows(
 ) -> tuple[int, tuple[int, int]]:
     """How many rows of a table belong to no patch, and the grid of the others."""
     num_prefix = prefixes[0]
+    known = length - math.prod(grid)
+    squares = [n for n in dict.fromkeys(prefixes) if length > n and _is_square(length - n)]
+    asked = old_grid is None or (1 in old_grid and 1 not in grid)  # a strip is no way round it
+    if asked and known not in prefixes and known - 1 in prefixes and not squares:
+        raise ValueError(
+            f"weights must fit the model: positions.table has {length} rows, one more than "
+            f"{grid[0]} x {grid[1]} patches and {known - 1} tokens before them: of a token that "
+            "they do not have"
+        )
     if old_grid is not None:
         rest = length - math.prod(old_grid)
         return (rest if rest in prefixes else num_prefix), old_grid
-    for known in prefixes:
-        if length - known == math.prod(grid):
-            return known, grid
-    squares = [n for n in dict.fromkeys(prefixes) if length > n and _is_square(length - n)]
+    if known in prefixes:
+        return known, grid
     if len(squares) != 1:
         what = "which is no square" if not squares else "or fewer: both are squares"
         raise ValueError(
@@ -164,8 +176,10 @@ def require_names(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> N
     theirs, ours = _depth(weights), _depth(own)
     if theirs and ours and theirs != ours:
         refuse([f"they have {theirs} blocks, the model has {ours} (depth decides)"])
-    missing = _grouped([name for name in own if name not in weights], "is missing")
-    unknown = _grouped([name for name in weights if name not in own], "is unknown to the model")
+    lacked = [name for name in own if name not in weights]
+    more = [name for name in weights if name not in own]
+    missing = _grouped(lacked, "is missing", more)
+    unknown = _grouped(more, "is unknown to the model", lacked)
     both = zip_longest(missing, unknown)  # by turns: only the first are told
     refuse([sentence for pair in both for sentence in pair if sentence])
 
@@ -174,19 +188,25 @@ def _depth(names: Iterable[str]) -> int:
     return len({m[1] for name in names if (m := re.match(r"encoder\.blocks\.(\d+)\.(?!\d)", name))})
 
 
-def _grouped(names: list[str], what: str) -> list[str]:
-    """One sentence for all tensors with the same reason, or of the same kind."""
-    groups: dict[str, list[str]] = {}
+def _grouped(names: list[str], what: str, others: list[str]) -> list[str]:
+    """One sentence for all tensors with the same reason, or of the same kind.
+
+    ``others`` are those of the other side: one that is there under another name has no reason.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
     for name in names:
         reason = next((why for part, why in REASONS.items() if re.search(part, name)), "")
         theirs = "decides" not in reason  # is of what they have, not of what they lack
         if (theirs and what == "is missing") or (name.endswith("qkv.bias") and _of(name) in names):
             reason = ""
-        groups.setdefault(reason or _kind(name), []).append(name)
+        known = [words for words in CALLED.values() if words.search(name)]
+        if not theirs and (alike := [x for x in others if known and known[0].search(x)]):
+            reason = f"the {'weights have' if what == 'is missing' else 'model has'} {alike[0]}"
+        groups.setdefault((reason, reason or _kind(name)), []).append(name)
     sentences = []
-    for reason, members in groups.items():
+    for (reason, _), members in groups.items():
         more = f" ({len(members)} such tensors)" if len(members) > 1 else ""
-        because = f": {reason}" if reason in REASONS.values() else ""
+        because = f": {reason}" if reason else ""
         sentences.append(f"{members[0]} {what}{more}{because}")
     return sentences
 
@@ -244,7 +264,8 @@ def unwritten(weights: Mapping[str, Tensor]) -> list[str]:
         if x.ndim < 2 or x.is_meta:
             continue
         if not x.any():
-            found["nothing but zeros"] += [name] if x.ndim != 3 else []  # tokens may begin so
+            may_begin_so = x.ndim == 3 and "pos" not in name  # tokens
+            found["nothing but zeros"] += [] if may_begin_so else [name]
         elif _breaks_off((x.squeeze(0) if x.ndim > 2 else x).flatten(1), table="pos" in name):
             found["nothing but zeros at the end"].append(name)
     return [

@@ -30,9 +30,12 @@ DEPTH = 6  # of mappings in mappings
 ALIKE = 0.9  # of the tensors of the best: as good a choice
 FOREIGN_CLASSES = 100  # that a file may name
 # What of several is meant, where a file does not say: what its training meant to be used.
-PREFERRED: tuple[str, ...] = (r"(?<![a-z])ema(?![a-z])|average", r"teacher", r"")
+PREFERRED: tuple[str, ...] = (r"(?<![a-z])ema(?![a-z])|average", r"teacher")
+PREFERRED += (r"^(state_dict|model|params|module|\.)+$", r"")
 PREFERRED += (r"student|online|momentum|encoder_k",)  # of MoCo its authors take the other encoder
-PREFERRED += (r"(?<![a-z])grad|exp_avg",)
+# What has the names of weights and is none.
+NO_WEIGHTS = r"(?<![a-z])(grad(ient)?|mask|fisher|delta|moment)s?(_dict|_diag)?(?=\.|$)|exp_avg"
+PREFERRED += (rf"{NO_WEIGHTS}|(?<![a-z])grad",)
 TIME = re.compile(r"(?:epoch|step|iter)\D*(\d+)")  # the last of several is taken
 CODE = re.compile(r"Unsupported global|Can only|reduce for|is blocked")  # torch does not run it
 CUT = re.compile("not fully covered|invalid header length")  # words of safetensors
@@ -67,6 +70,12 @@ IN_FOLDER = (
     "model.safetensors",
     "pytorch_model.bin.index.json",
     "pytorch_model.bin",
+)
+# Others that hold weights, too, if they are no shard.
+OF_WEIGHTS = re.compile(r"(?!.*-\d{5}-of-\d{5}\.)(.*\.safetensors|.*model.*\.(bin|pth?))")
+SHARDED = (
+    "torch.distributed.checkpoint saved it in parts; "
+    "torch.distributed.checkpoint.format_utils.dcp_to_torch_save({}, 'weights.pth') joins them"
 )
 # Names of the patch kernel, by which the weights of a ViT are known whatever stands before them.
 KERNELS = (
@@ -116,6 +125,8 @@ def read_weights(path: Path) -> Found:
         raise ValueError(
             f"--weights must be a file, or the folder of a run, but there is no {path}"
         )
+    if path.suffix == ".distcp":
+        raise ValueError(f"{path} is one of several: {SHARDED.format(repr(str(path.parent)))}")
     if SHARD.fullmatch(path.name):
         raise ValueError(f"{path} is one of several files: name the folder or the index of them")
     whole, metadata = _shards(path, notes) if path.suffix == ".json" else _whole(path, notes)
@@ -165,12 +176,18 @@ def _optimizer(whole: Any) -> bool:
 def _in_folder(folder: Path) -> tuple[Path, list[str]]:
     """The file of weights in a folder, and a sentence where there are several."""
     names = [name for name in IN_FOLDER if (folder / name).is_file()]
+    lies = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
     if not names:
-        lies = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
+        if any(name.endswith(".distcp") for name in lies):
+            raise ValueError(
+                f"{folder} holds no file of weights: {SHARDED.format(repr(str(folder)))}"
+            )
         raise ValueError(
             f"there is no {' or '.join(IN_FOLDER[::2])} in {folder}: name the file of the weights; "
             f"it holds {some(lies) or 'nothing'}"
         )
+    others = [name for name in lies if OF_WEIGHTS.fullmatch(name) and not _optimizer({name: 0})]
+    names = list(dict.fromkeys(names + others))
     several = f"{folder} holds {' and '.join(names)}: {names[0]} is taken"
     return folder / names[0], [several] if len(names) > 1 else []
 
@@ -397,11 +414,12 @@ def _best(
     equal = [
         (n, p) for n, p in equal if not any(n == m and p != q and p.startswith(q) for m, q in equal)
     ]
+    few = 2 * most < len(own)  # will be refused: with the names of what is largest
     name, prefix = min(
         equal,
         key=lambda at: (
             _blank(_without(found[at[0]], at[1])),
-            fits[at][1],
+            -len(_without(found[at[0]], at[1])) if few else fits[at][1],
             _rank(".".join(at)),
             -max(map(int, TIME.findall(".".join(at))), default=0),
             -fits[at][0],
@@ -425,6 +443,9 @@ def _best(
     if left:
         notes.append(f"{where}: left out: {some(left)}")
     state, kinds = _plain(state, own, where)
+    if re.search(NO_WEIGHTS, name.lower()) or _is_mask(state):
+        what = f"{name or 'a file'} of 0 and 1 alone" if _is_mask(state) else name
+        raise ValueError(f"{where} holds no weights: {what} is none (a mask, say, or gradients)")
     return state, notes + kinds
 
 
@@ -480,6 +501,14 @@ def _blank(state: Mapping[str, Tensor]) -> bool:
     plain = [x.detach() for x in state.values() if type(x) in (Tensor, nn.Parameter)]
     plain = [x for x in plain if x.layout is torch.strided and not x.is_quantized]
     return not any(x.is_meta or str(x.dtype).endswith("x2") or x.any() for x in plain)  # x2: packed
+
+
+def _is_mask(state: Mapping[str, Tensor]) -> bool:
+    """Whether every matrix has no number but 0 and 1, and both are there."""
+    matrices = [x for x in state.values() if x.ndim > 1]
+    if any(x.is_meta or not ((x == 0) | (x == 1)).all() for x in matrices):
+        return False
+    return any(x.any() for x in matrices) and not all(x.all() for x in matrices)
 
 
 def their_names(weights: Mapping[str, Tensor]) -> dict[str, str]:

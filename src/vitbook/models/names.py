@@ -156,8 +156,8 @@ def from_transformers(state_dict: Mapping[str, Tensor]) -> dict[str, Tensor]:
             joined = torch.cat([torch.zeros_like(query) if x is None else x for x in parts])
             whole = name.replace("q_proj", "qkv")
             found = renamed({**found, name: joined}, {name: whole}.get)
-    if "cls_token" in found:
-        found["cls_token"] = found["cls_token"].reshape(1, 1, -1)
+    if (token := found.get("cls_token")) is not None and token.ndim == 1:
+        found["cls_token"] = token.reshape(1, 1, -1)
     return found
 
 

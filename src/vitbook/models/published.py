@@ -162,7 +162,7 @@ def _of_timm(m: Any) -> dict[str, Any]:
         "norm_eps": _one_eps(m),
     }
     arguments |= _alike(m, [_of_block(block, D) for block in m.blocks])
-    return arguments | ({"num_classes": m.num_classes} if isinstance(m.head, nn.Linear) else {})
+    return arguments | _classes(m.head)
 
 
 def _of_block(block: Any, D: int) -> dict[str, Any]:
@@ -234,24 +234,22 @@ def _foreign_in_timm(m: Any) -> list[str]:
 def _of_torchvision(m: Any) -> dict[str, Any]:
     plain = type(m).__name__ == "VisionTransformer" and isinstance(m.conv_proj, nn.Conv2d)
     _refuse_if(m, [] if plain else ["it is no plain VisionTransformer"])
-    return {
+    arguments = {
         "image_size": m.image_size,
         "patch_size": m.patch_size,
         "in_channels": m.conv_proj.in_channels,
-        "num_classes": m.num_classes,
         "embed_dim": m.hidden_dim,
         "depth": len(m.encoder.layers),
         "norm_eps": _one_eps(m),
-    } | _alike(
-        m,
-        [
-            {
-                "num_heads": layer.self_attention.num_heads,
-                "mlp_ratio": (layer.mlp[0].out_features + 0.5) / m.hidden_dim,
-            }
-            for layer in m.encoder.layers
-        ],
-    )
+    }
+    blocks = [
+        {
+            "num_heads": layer.self_attention.num_heads,
+            "mlp_ratio": (layer.mlp[0].out_features + 0.5) / m.hidden_dim,
+        }
+        for layer in m.encoder.layers
+    ]
+    return arguments | _alike(m, blocks) | _classes(getattr(m.heads, "head", None))
 
 
 def _of_transformers(m: Any) -> dict[str, Any]:
@@ -282,8 +280,12 @@ def _of_transformers(m: Any) -> dict[str, Any]:
         "norm_eps": config.layer_norm_eps,
         "gelu": GELUS_OF_TRANSFORMERS[act],
     }
-    head = getattr(m, "classifier", getattr(m, "visual_projection", None))
-    return arguments | ({"num_classes": head.out_features} if isinstance(head, nn.Linear) else {})
+    return arguments | _classes(getattr(m, "classifier", getattr(m, "visual_projection", None)))
+
+
+def _classes(head: Any) -> dict[str, int]:
+    """How many numbers a head gives, which its model may not say where it was replaced."""
+    return {"num_classes": head.out_features} if isinstance(head, nn.Linear) else {}
 
 
 def _refuse_if(m: nn.Module, reasons: list[str]) -> None:

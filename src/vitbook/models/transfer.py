@@ -11,7 +11,7 @@ from vitbook import require
 from vitbook.models.channels import KERNEL, adapt_channels, kernel_name
 from vitbook.models.foreign import grid_of, state_dicts, take_ours
 from vitbook.models.names import to_ours
-from vitbook.models.weights import load_weights, read_weights
+from vitbook.models.weights import load_weights, read_weights, unwrapped
 
 __all__ = ["adapt", "adapt_channels", "fold_normalization", "head_inputs"]
 BIAS = "patch_embed.proj.bias"
@@ -85,8 +85,8 @@ def adapt(
     if isinstance(weights, (str, os.PathLike)):
         weights, metadata = read_weights(weights)
         old_grid = old_grid or grid_of(metadata)
-    parts: Any = model
-    own, taken = model.state_dict(), list[str]()
+    parts: Any = unwrapped(model)
+    own, taken = parts.state_dict(), list[str]()
     if found := dict(state_dicts(weights)):
         weights, taken = take_ours(found, own, "weights")
     weights = to_ours(weights)

@@ -66,7 +66,7 @@ def load_weights(
     model, and refuses what ours cannot do.
 
     Args:
-        model: A model built by this package.
+        model: A model built by this package, perhaps in torch.compile or DataParallel.
         weights: Tensors under our names, torchvision's, timm's or transformers', perhaps with a
             prefix such as ``module.``, or the path of a safetensors file that holds them: one of
             :func:`save_weights`, a published one, or the checkpoint of a run of ``python -m
@@ -88,6 +88,7 @@ def load_weights(
     if isinstance(weights, (str, os.PathLike)):
         weights, metadata = read_weights(weights)
         old_grid = old_grid or grid_of(metadata)
+    model = unwrapped(model)
     own, notes = model.state_dict(), list[str]()
     same = isinstance(weights, Mapping) and weights.keys() == own.keys()  # a run of timm's model
     if found := dict(state_dicts(weights)):
@@ -102,11 +103,21 @@ def load_weights(
     fitting.require_names(weights, own)
     fitting.require_same_grid(weights, own)
     empty = fitting.unwritten(weights)
+    fitting.require_tensors({n: x for n, x in weights.items() if n != "positions.table"}, own)
     notes += fitting.fit_positions(weights, model, old_grid)
     fitting.require_tensors(weights, own)
     notes += empty
     model.load_state_dict(weights)
     return notes
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model itself, of which torch.compile and DataParallel hold the same weights."""
+    while isinstance(
+        inner := getattr(model, "_orig_mod", getattr(model, "module", None)), nn.Module
+    ):
+        model = inner
+    return model
 
 
 def read_weights(path: str | os.PathLike) -> tuple[dict[str, Tensor], dict[str, str]]:
