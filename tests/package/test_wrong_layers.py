@@ -1398,6 +1398,36 @@ def test_each_convolution_over_the_grid_in_a_block_is_named():
         attention_maps(stack(Beside(), Beside()), tokens())
 
 
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(D, 3 * D // H)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        return soft(q, k) @ v
+
+
+class Heads(nn.Module):
+    """Each head is a module."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.heads, self.proj = nn.ModuleList(Head() for _ in range(count)), nn.LazyLinear(D)
+
+    def forward(self, x):
+        return self.proj(torch.cat([head(x) for head in self.heads], -1))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
+def test_heads_that_are_modules_stand_side_by_side_and_no_rollout_goes_through_them(count):
+    model = nn.Sequential(*(Block(Heads(count)) for _ in range(3))).double()
+    model(tokens())
+    with pytest.warns(UserWarning, match=r"'0.layer.heads.1', .* stand side by side with the"):
+        maps = attention_maps(all_random(model).eval(), tokens())
+    assert maps.shape == (3 * count, B, 1, N, N)
+
+
 def not_handed_on(model, x):
     for block in model.blocks:
         out = block(x)

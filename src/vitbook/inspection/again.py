@@ -117,7 +117,7 @@ class Run(Watch):
         passed: Where tokens passed, in order.
         since: A product -> the module round the one before that gave tokens last, and the how
             manieth that one is.
-        renewed: The layers with some tokens that no block before gave, where that was asked.
+        missed: Layers that a rollout does not see as they are -> why, where that was asked.
 
     Args:
         model: Any module.
@@ -139,7 +139,7 @@ class Run(Watch):
         self._channels: torch.Size | None = None  # its form, where channels came first
         self._last = "", 0
         self.since: dict[Place, tuple[str, int]] = {}
-        self.renewed: list[str] = []
+        self.missed: dict[str, str] = {}
 
     def given(self) -> list[Tensor]:
         """What modules were given as tokens."""

@@ -48,6 +48,14 @@ SOMETIMES = (
     "shows its map in some runs on the same image, its tokens disturbed, and not in all: it may "
     "change what is large"
 )
+RENEWED = (
+    "some tokens are none that the block before gave (prompts of each layer, a token begun anew, "
+    "older ones): the maps are right, but a rollout goes through them as if they were"
+)
+PARALLEL = (
+    "stand side by side with the layer before, as heads that are modules of their own do: the maps "
+    "are right, but a rollout takes one behind the other"
+)
 UNTOLD = {RANDOM, NAN, SOMETIMES, APART}  # with these, nobody can tell what mixes
 
 
@@ -103,7 +111,7 @@ def mixers(
             found = replaced(start, of_patches, first, later)
             if not found:
                 both = [ran(Handed, odd) for odd in (False, True)]
-                found, first.renewed = unchained(first, later, both)
+                found, first.missed = unchained(first, later, both)
         found = found or asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
     if not found:
         found = (
@@ -298,31 +306,38 @@ def replaced(runs: list[Begun], ways: Tensor, first: Run, late: Run) -> dict[str
     return {}
 
 
-def unchained(first: Run, late: Run, runs: list[Handed]) -> tuple[dict[str, str], list[str]]:
-    """Layers whose values are the same, whatever the block before gave; and whose are in part.
+def unchained(first: Run, late: Run, runs: list[Handed]) -> tuple[dict[str, str], dict[str, str]]:
+    """Layers whose values are the same, whatever the block before gave; and what a rollout misses.
 
     Two layers may share their values; or stand side by side in a block: a module that is given
     these tokens alone, and in which none stands behind another.
     """
     last, behind = "", ""  # the layer of the product before, and the one that stands before it
     had: list[tuple[str, Tensor]] = []
-    partly = []
+    before: Tensor | None = None  # what the layer before was given
+    missed: dict[str, str] = {}
     for place, passed in first.passed.items():
         if place[1] != "product":
             continue
         layer, values = place[0], passed.numbers
+        given = first.passed.get((layer, "given", place[2]))
+        same = before is not None and given is not None and given.numbers.equal(before)
         shared = any(values.equal(x) and layer != other for other, x in had)
         block, count = first.since[place]
         run, apart = runs[count % 2], False
         if block and run.since.get(place) == (block, count):
             still = (run.passed[place].numbers == values).all(dim=1)  # (N,)
             apart = bool(still.all()) and (late.passed[place].alone or not shared)
-            partly += [layer] if still.any() and not still.all() else []
+            if still.any() and not still.all():
+                missed[layer] = RENEWED
         if apart and not _side_by_side(first, last, layer, behind):
-            return {layer: UNCHAINED}, []
-        last, behind = layer, "" if apart else last
+            return {layer: UNCHAINED}, {}
+        if apart:
+            missed[layer] = PARALLEL
+        last, behind = layer, "" if apart or same else last
+        before = None if given is None else given.numbers
         had.append((layer, values))
-    return {}, partly
+    return {}, missed
 
 
 def _side_by_side(run: Run, a: str, b: str, behind: str) -> bool:

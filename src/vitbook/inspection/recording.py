@@ -23,10 +23,6 @@ UNTESTED = (
     "what attention_weights says was not seen to be multiplied with values, so that nothing tests "
     "whether it is what forward does"
 )
-RENEWED = (
-    "some tokens are none that the block before gave (prompts of each layer, a token begun anew, "
-    "older ones): the maps are right, but a rollout goes through them as if they were"
-)
 SAME = 0.05  # how far the maps of two runs may lie apart, by rounding, against the largest
 
 
@@ -142,7 +138,8 @@ def attention_maps(
 
     Warns:
         UserWarning: A pattern of ``layers`` fits a module, too, that ran and showed no attention.
-            Or a layer has some tokens that the block before did not give: a rollout is wrong there.
+            Or a layer has some tokens that the block before did not give, or stands side by side
+            with another: a rollout is wrong there.
     """
     layers = list(layers) if isinstance(layers, Iterator) else layers
     watch = watch_images(model, images, verify)
@@ -246,8 +243,8 @@ def _require_whole(
         less = set(mixing.values()) == {THROWN}
         how = "uses less than its maps" if less else "mixes tokens by more than its maps"
         raise ValueError(f"model ({kind}) {how}: {why}{advice if apart else ''}")
-    if first.renewed:
-        warnings.warn(f"{listed(list(dict.fromkeys(first.renewed)))}: {RENEWED}", stacklevel=3)
+    for why, those in _by_reason(first.missed).items():
+        warnings.warn(f"{listed(those)}: {why}", stacklevel=3)
 
 
 def _axis_of_images(model: nn.Module, images: Tensor, B: int) -> int:
