@@ -1084,11 +1084,13 @@ def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_
         again = Image.open(tmp_path / "train" / "green" / f"{seed}.png")
         again.save(tmp_path / "test" / "green" / f"{seed}.bmp")
     again.save(tmp_path / "train" / "red" / "again.ppm")
+    first = Image.open(tmp_path / "train" / "green" / "3.png")
+    first.save(tmp_path / "test" / "red" / "of_green.ppm")
     given = {"data": "folder", "image_size": 16}
     _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
     assert "No picture of green is left in the part test." in told
-    both = "1 file, equal to one of another class, pixel by pixel, so that one is wrong: "
-    assert f"{both}train/red/again.ppm." in told
+    both = "2 files, equal to one of another class, pixel by pixel, so that one is wrong: "
+    assert f"{both}test/red/of_green.ppm, train/red/again.ppm." in told
 
 
 def test_a_part_of_copies_saved_anew_is_told(tmp_path):

@@ -174,11 +174,11 @@ def _apart(
             if parts.setdefault(key, file.part) in own:
                 keep.append(row)
                 parts[name] = file.part
-                if labels.setdefault(key, label) != label:
-                    both.append(name)
             else:
                 twins.append(name)
                 parts[file.key] = LEFT
+            if labels.setdefault(key, label) != label:
+                both.append(name)
         if len(keep) < len(found.files):
             found = _rows(found, keep)
         apart[part] = found
