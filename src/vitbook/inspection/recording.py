@@ -109,10 +109,10 @@ def attention_maps(
     takes where it takes less than half, or what it does to tokens where no module gives or takes
     them any more, which is pooling; what makes the weights themselves, from queries and keys;
     whether a block uses what its layer gives, or a hook changes it, and a forward that attends
-    itself what its product gives; less
-    than half of a head, or values that were scaled or are added; what moves tokens by less than
-    rounding; of more than 8 images, those that are treated in another way, or see each other in one
-    half alone; and images that see each other behind the last layer.
+    itself what its product gives; less than half of a head, or values that were scaled or are
+    added; what moves tokens by less than rounding; of more than 8 images, those that are treated in
+    another way, or see each other in one half alone; and images that see each other behind the last
+    layer.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
