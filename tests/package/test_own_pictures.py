@@ -570,7 +570,7 @@ def test_a_resumed_run_says_what_is_other_than_before(photos, tmp_path, monkeypa
         new.rename(old)
     moved("test", "green/9z.png")
     said = output(capsys, "train", "--resume", "--out", out, "--no-progress")
-    assert "The pictures of the test or their classes are others than" in said
+    assert "The pictures of the part test or their classes are others than" in said
     assert "are others than before" not in output(capsys, "train", "--resume", "--out", out)
 
 
@@ -787,12 +787,18 @@ def test_a_test_of_other_pictures_or_classes_than_at_the_training_is_told(
     for name in tested:
         (root / name).rename(root / "green" / f"was-{name[4:]}")
     count = sum(part == "test" and "/" in name for name, part in parts.items())
-    told = "The pictures of the test or their classes are others than before "
+    told = "The pictures of the part test or their classes are others than before "
     told += f"({count} of 3 x 32 x 32 then"
     page = ["results", trained, "--root", root, "--out", tmp_path / "page.html"]
     for command in (words, page):
         assert f"{told}, now the same with other labels)" in output(capsys, *command)
     assert "others than before" not in output(capsys, *words, "--part", "train")
+    name = next(n for n, part in parts.items() if part == "train" and n.startswith("red/"))
+    (root / name).rename(root / "green" / "other.png")
+    for part in ("train", "validation", "trainval"):
+        said = output(capsys, *words, "--part", part)
+        assert "part trainval or their classes are others than before (" in said
+        assert "now the same with other labels): the run has learned from the earlier" in said
     next((root / "green").glob("was-*")).unlink()
     assert f"{told}, now {count - 1} of 3 x 32 x 32)" in output(capsys, *words)
     out = shutil.copytree(trained, tmp_path / "older")

@@ -34,10 +34,12 @@ FORMAT = 4  # 0.1.0 wrote 3
 # How a file shows that it is not what was written.
 DAMAGE: tuple[type[Exception], ...] = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 DAMAGE += (KeyError, TypeError, AttributeError)
-OTHER_TEST = (
-    "The pictures of the {} or their classes are others than before{}: losses and accuracies of "
-    "now are not to be compared with the earlier ones, of metrics.csv."
+OTHERS = "The pictures of the part {} or their classes are others than before{}: "
+OTHER_TEST = OTHERS + (
+    "losses and accuracies of now are not to be compared with the earlier ones, of metrics.csv."
 )
+OTHERS_LEARNED = OTHERS + "the run has learned from the earlier ones."
+HELD = {"trainval": {"train", "validation"}}  # what a part is made of
 SHOWN = 60  # letters of a setting in a sentence
 # What of a model its tensors do not tell.
 UNTOLD = ("num_heads", "positions", "layers", "norm_first", "position_base", "centred_positions")
@@ -238,8 +240,7 @@ def asked_part(
         pictures = read(settings, part, root)
         known, titles = own_pictures.prepared(pictures, settings), list(pictures.files)
         notes += pictures.notes
-        if part == ("test" if settings["learn_from"] == "trainval" else "validation"):
-            notes += other_test(Path(options.run) / CHECKPOINT_FILE, fingerprint(*known), part)
+        notes += _others(settings, root, Path(options.run) / CHECKPOINT_FILE, part, known)
     else:
         known = load_part(settings, part, root)
         titles = [f"{part} image {i}" for i in range(len(known[1]))]
@@ -248,13 +249,32 @@ def asked_part(
     return settings, model, known, titles, tuple(notes)
 
 
+def _others(
+    settings: dict, root: str | None, checkpoint: Path, asked: str, known: tuple[Images, Tensor]
+) -> list[str]:
+    """Sentences where what was learned from or judged by, and is asked for, is not that of then."""
+    learned, notes = settings["learn_from"], []
+    for part in (learned, "test" if learned == "trainval" else "validation"):
+        if HELD.get(part, {part}) & HELD.get(asked, {asked}):
+            now = fingerprint(*(known if part == asked else load_part(settings, part, root)))
+            if part != learned:
+                notes += other_test(checkpoint, now, part)
+            elif other := difference(_unordered(kept_notes(checkpoint).get("data", {})), now):
+                notes.append(OTHERS_LEARNED.format(part, f" ({other})"))
+    return notes
+
+
 def other_test(checkpoint: Path, now: dict, part: str) -> list[str]:
     """A sentence where the fingerprint of what is judged by is not that of the training."""
     before = kept_notes(checkpoint).get("tested", {})
     if isinstance(before, int):  # of an older run, which kept a sum alone
         return [] if before == now["labelled"] else [OTHER_TEST.format(part, "")]
-    other = difference({name: before[name] for name in before if name != "crc32"}, now)
+    other = difference(_unordered(before), now)
     return [OTHER_TEST.format(part, f" ({other})")] if other else []
+
+
+def _unordered(fingerprint: dict) -> dict:
+    return {name: value for name, value in fingerprint.items() if name != "crc32"}
 
 
 def _left(metadata: dict[str, str]) -> list[str]:
