@@ -530,16 +530,18 @@ def test_tokens_that_a_model_makes_itself_are_no_reason_to_doubt_its_maps(name, 
     assert len(maps) == len(model.layers)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.ao:DeprecationWarning")
 @pytest.mark.parametrize(("name", "told"), [("new prompts in each layer", 1), ("registers", 0)])
 def test_tokens_that_are_new_in_a_layer_are_told_as_no_rollout_goes_through_them(name, told):
     model = all_random(HONEST[name]).eval()
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        attention_maps(model, torch.randn(B, 3, *SIZE))
-    said = [str(one.message) for one in found]
-    assert ["'blocks.1.layer': some tokens are none that the block" in one for one in said] == (
-        [True] * told
-    )
+    rounded = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, torch.qint8)
+    for one in (model, rounded):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            attention_maps(one, torch.randn(1, 3, *SIZE))
+        said = [str(warning.message) for warning in found]
+        assert ["some tokens are none that the block" in x for x in said] == [True] * told
+        assert all(x.startswith("'blocks.1") for x in said)
 
 
 @pytest.mark.parametrize("stem", [[2], [1, 2], [3], [2, 2], [4]])

@@ -85,6 +85,7 @@ class Kept:
         rows: A layer and its how manieth product -> which axis is that of its queries.
         alike: Some module was given N rows in another form.
         tokens: Some module made tokens, and no grid of patches.
+        missed: Layers that a rollout does not see as they are -> why, where that was asked.
     """
 
     given: dict[Place, Any] = field(default_factory=dict)
@@ -93,6 +94,7 @@ class Kept:
     rows: dict[tuple[str, int], int | None] = field(default_factory=dict)
     alike: bool = False
     tokens: bool = False
+    missed: dict[str, str] = field(default_factory=dict)
     _noise: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def noise(self, rows: int, columns: int, like: Tensor) -> Tensor:
@@ -117,7 +119,6 @@ class Run(Watch):
         passed: Where tokens passed, in order.
         since: A product -> the module round the one before that gave tokens last, and the how
             manieth that one is.
-        missed: Layers that a rollout does not see as they are -> why, where that was asked.
 
     Args:
         model: Any module.
@@ -139,7 +140,6 @@ class Run(Watch):
         self._channels: torch.Size | None = None  # its form, where channels came first
         self._last = "", 0
         self.since: dict[Place, tuple[str, int]] = {}
-        self.missed: dict[str, str] = {}
 
     def given(self) -> list[Tensor]:
         """What modules were given as tokens."""

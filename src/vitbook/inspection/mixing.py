@@ -111,7 +111,7 @@ def mixers(
             found = replaced(start, of_patches, first, later)
             if not found:
                 both = [ran(Handed, odd) for odd in (False, True)]
-                found, first.missed = unchained(first, later, both)
+                found, first.kept.missed = unchained(first, later, both)
         found = found or asked(wrong([first, later], torch.stack([0 * all_, all_]), heard))
     if not found:
         found = (
@@ -237,14 +237,12 @@ def followed(
         apart = torch.stack(differ)  # (pairs, N)
         against = apart.T.double() @ alike.double()  # (N, patches)
         patch = against.argmin(dim=1)
-        if last is not None and len(last) == len(patch) and patches > last.max():
+        if len(last) == len(patch) and patches > last.max():
             # behind a gate it moves in some pairs alone, as if it followed others, too
             still = against.gather(1, last.clamp(min=0)[:, None])[:, 0] == 0
             patch = last.where(still & (last >= 0), patch)
         patch = patch.where(apart.any(dim=0), -1).where((against == 0).any(dim=1), -2)
-        last = (
-            patch.where(patch >= 0, last) if last is not None and len(last) == len(patch) else patch
-        )
+        last = patch.where(patch >= 0, last) if len(last) == len(patch) else patch
         yield place, first, x, patch
 
 

@@ -90,29 +90,35 @@ def attention_maps(
 
     The model, of any library (see :func:`record_attention`), runs in evaluation mode and without
     gradients; afterwards each of its modules is in the mode it was in before. It runs once for the
-    maps. Then each image runs alone (more than 8: the first, the last, and all by halves): their
-    maps, and what these gave, have to be the same. Then the first one runs some more times (7 for
-    197 tokens, 9 for 1,000), its tokens disturbed, all attention held still: no token may move
-    another one; of the values that a map is multiplied with, each that some query attends to has to
-    move with its token; and what a layer gives has to move with each row and each half of a head of
-    its product, unless a projection has zero columns there. Of any two tokens it is seen whether
-    one moves the other; in another image that runs alone, whether half of its tokens move the
-    others. As many times it runs with the patches disturbed that a module gives, or with the tokens
-    before the first layer alone: to the end each token follows one of them, and the same one, up to
-    as many as were added; once with the tokens behind the first layer, which those of a later layer
-    have to follow; and twice with what every other block gave, which the values of the next layer
-    have to follow, but where two share their values, or stand side by side in a block that is given
-    these tokens alone. Where half of an image of noise is another, a token that moved has to rank
-    the others anew, and one that did not has to rank them as before, in all heads.
+    maps, and then some more times (for one image of 197 tokens 22), to test that:
 
-    Not tested: what a function does to patches before a module gives them, or which of them it
-    takes where it takes less than half, or what it does to tokens where no module gives or takes
-    them any more, which is pooling; what makes the weights themselves, from queries and keys;
-    whether a block uses what its layer gives, or a hook changes it, and a forward that attends
-    itself what its product gives; less than half of a head, or values that were scaled or are
-    added; what moves tokens by less than rounding; of more than 8 images, those that are treated in
-    another way, or see each other in one half alone; and images that see each other behind the last
-    layer.
+    - each image alone has the same maps, and what they give is the same (more than 8: the first,
+      the last, and all by halves);
+    - with all attention held still, no token of the first image moves another one (each two are
+      asked); nor do half of the tokens of an image that runs alone move the others;
+    - each value that some query attends to moves with its token;
+    - what a layer gives moves with each row and each half of a head of its product, unless a
+      projection has zero columns there;
+    - each token follows one patch that a module gives (or one token before the first layer), and
+      the same one to the end, up to as many as were added;
+    - the tokens of a later layer follow those behind the first one, and its values what the block
+      before gave, but where two share their values, or stand side by side in a block that is given
+      these tokens alone;
+    - where half of an image of noise is another, a token that moved ranks the others anew, and one
+      that did not ranks them as before, in all heads.
+
+    Not tested:
+
+    - what a function does to patches before a module gives them, which of them it takes where it
+      takes less than half, and what it does to tokens where no module gives or takes them any more,
+      which is pooling;
+    - what makes the weights themselves, from queries and keys;
+    - whether a block uses what its layer gives, or a hook changes it, and a forward that attends
+      itself what its product gives;
+    - less than half of a head, and values that were scaled or are added;
+    - what moves tokens by less than rounding;
+    - of more than 8 images, those that are treated in another way, or see each other in one half
+      alone; and images that see each other behind the last layer.
 
     Args:
         model: A model whose attention layers all see the same N tokens.
@@ -243,7 +249,7 @@ def _require_whole(
         less = set(mixing.values()) == {THROWN}
         how = "uses less than its maps" if less else "mixes tokens by more than its maps"
         raise ValueError(f"model ({kind}) {how}: {why}{advice if apart else ''}")
-    for why, those in _by_reason(first.missed).items():
+    for why, those in _by_reason(first.kept.missed).items():
         warnings.warn(f"{listed(those)}: {why}", stacklevel=3)
 
 
