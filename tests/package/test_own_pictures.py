@@ -179,6 +179,22 @@ def test_a_run_whose_pictures_moved_or_that_was_stopped_early_names_the_way_on(
     assert f"before the first; train --resume --out {out} goes on" in said
 
 
+def test_a_part_that_was_moved_away_is_asked_for_and_tested_where_it_is(tmp_path, capsys):
+    root, out, away = tmp_path / "in", tmp_path / "run", tmp_path / "away"
+    for name, colour in (("green", GREEN), ("red", RED)):
+        fill(root / "train" / name, colour, range(8))
+        fill(root / "test" / name, colour, range(8, 12))
+    assert run(*trains(root, "--out", out)) == 0
+    (root / "test").rename(away)
+    told = f"{root} holds train, no more test: put back what was moved, or name where it is"
+    assert told in refusal(capsys, "evaluate", out)
+    said = refusal(capsys, "evaluate", out, "--root", root / "train")
+    assert re.search(
+        r"no picture for the part test in green, red. What was found: \d+ files, kept", said
+    )
+    assert re.search("[0-8] of 8 right", output(capsys, "evaluate", out, "--root", away))
+
+
 def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
     picture = photos / "red" / "3.png"
     said = output(capsys, "attention", picture, "--run", trained, "--out", tmp_path / "look.png")

@@ -173,7 +173,8 @@ def list_folder(
     if len(names) < 2:
         raise ValueError(
             f"root must hold a folder for each class, at least two; {root} holds "
-            f"{listed(names) or 'no folder'}{_hidden(root, odd)}{_deeper(root, names)}"
+            f"{listed(names) or 'no folder'}{_hidden(root, odd)}"
+            f"{_gone(names, known or {}) or _deeper(root, names)}"
         )
     meant = folders_are_classes or classes is not None
     doubt = _doubt(below)
@@ -299,9 +300,10 @@ def read_files(
     if empty and (all_classes or not labels):
         each = "one in each part, two in train where the validation is cut from it,"
         each = each if found.ready else f"at least {FEWEST.get(part, 3)}"
+        needs = f": each class needs {each} that can be read" if all_classes else ""
         raise EmptyPartError(
-            f"{root} has no picture for the part {part} in {listed(empty)}: each class needs "
-            f"{each} that can be read{what_was_found(notes)}"
+            f"{root} has no picture for the part {part} in {listed(empty)}{needs}"
+            f"{what_was_found(notes)}"
         )
     pixels = pixels[: len(labels)]
     return FolderImages(pixels, torch.tensor(labels), classes, tuple(files), notes)
@@ -439,6 +441,13 @@ def _hidden(root: Path, odd: _Odd) -> str:
         name for name in odd.kinds.get("left out: hidden", ()) if (root / local(name)).is_dir()
     ]
     return f" but hidden ones ({listed(names)}), which are left out" if names else ""
+
+
+def _gone(names: list[str], known: Mapping[str, str]) -> str:
+    """Which folders a run had beside these."""
+    then = {one.split("/")[0] for one in known if "/" in one and not one.startswith(ROOT)}
+    gone = sorted(then - set(names)) if then & set(names) else []
+    return f", no more {listed(gone)}: put back what was moved, or name where it is" if gone else ""
 
 
 def _deeper(root: Path, classes: list[str]) -> str:
