@@ -147,6 +147,9 @@ def test_what_is_no_folder_of_classes_is_refused(tmp_path):
         read(tmp_path / "nothing")
     with pytest.raises(ValueError, match="holds no folder"):
         read(tmp_path)
+    painted(RED).save(tmp_path / "1.png")
+    with pytest.raises(ValueError, match=r"is what its folder is called\. .* 1 file, .*: 1\.png"):
+        read(tmp_path)
     (tmp_path / "cats").mkdir()
     with pytest.raises(ValueError, match=r"at least two; .* holds cats"):
         read(tmp_path)
@@ -403,7 +406,7 @@ def test_two_folders_of_one_part_are_named(tmp_path):
 def test_classes_that_are_hidden_are_named(tmp_path):
     for place in sorted(folder(tmp_path).iterdir()):
         place.rename(tmp_path / f".{place.name}")
-    with pytest.raises(ValueError, match=r"holds no folder but hidden ones \(\.green, \.red\)"):
+    with pytest.raises(ValueError, match=r"folder: .* 2 files, left out: hidden: \.green, \.red"):
         list_folder(tmp_path)
 
 

@@ -173,8 +173,8 @@ def list_folder(
     if len(names) < 2:
         raise ValueError(
             f"root must hold a folder for each class, at least two; {root} holds "
-            f"{listed(names) or 'no folder'}{_hidden(root, odd)}"
-            f"{_gone(names, known or {}) or _deeper(root, names)}"
+            f"{listed(names) or 'no folder'}{_gone(names, known or {}) or _deeper(root, names)}"
+            f"{what_was_found(odd.notes())}"
         )
     meant = folders_are_classes or classes is not None
     doubt = _doubt(below)
@@ -435,14 +435,6 @@ def _only(place: Path) -> Path:
     return place
 
 
-def _hidden(root: Path, odd: _Odd) -> str:
-    """Folders whose names hide them."""
-    names = [
-        name for name in odd.kinds.get("left out: hidden", ()) if (root / local(name)).is_dir()
-    ]
-    return f" but hidden ones ({listed(names)}), which are left out" if names else ""
-
-
 def _gone(names: list[str], known: Mapping[str, str]) -> str:
     """Which folders a run had beside these."""
     then = {one.split("/")[0] for one in known if "/" in one and not one.startswith(ROOT)}
@@ -452,11 +444,15 @@ def _gone(names: list[str], known: Mapping[str, str]) -> str:
 
 def _deeper(root: Path, classes: list[str]) -> str:
     """Which folder the user may have meant."""
-    while len(classes) == 1 and (root / local(classes[0])).is_dir():
-        root = root / local(classes[0])
-        classes = list(_folders(root, _Odd(root)))
-    seldom = len(classes) < 2 or _doubt({"": _folders(root, _Odd(root))})
-    return "" if seldom else f"; {root} holds {listed(classes)}: name that one"
+    at = root
+    while len(classes) == 1 and (at / local(classes[0])).is_dir():
+        at = at / local(classes[0])
+        classes = list(_folders(at, _Odd(at)))
+    if not classes:
+        inner = f"; {at} holds none" if at != root else ""
+        return f"{inner}: a picture's class is what its folder is called"
+    seldom = len(classes) < 2 or _doubt({"": _folders(at, _Odd(at))})
+    return "" if seldom else f"; {at} holds {listed(classes)}: name that one"
 
 
 def _divided(files: list[PictureFile], places: tuple[str, ...]) -> list[PictureFile]:
