@@ -202,7 +202,7 @@ def test_a_run_on_pictures_is_drawn(trained, photos, tmp_path, capsys):
     page = ["attention", 0, "--run", trained, "--part", "train", "--out", tmp_path / "look.html"]
     assert run(*page, "--target", "violet") == 0
     printed = capsys.readouterr().out
-    assert "train image 0, label green" in printed
+    assert "train image 0 (green/0.png), label green" in printed
     named = re.search(r"Class 2 is violet, class (\d) is (\w+)\.", printed)
     assert list(COLOURS)[int(named[1])] == named[2]
     assert named[0] in (tmp_path / "look.html").read_text()
@@ -806,7 +806,8 @@ def test_a_test_of_other_pictures_or_classes_than_at_the_training_is_told(
     told = "The pictures of the part test or their classes are others than before "
     told += f"({count} of 3 x 32 x 32 then"
     page = ["results", trained, "--root", root, "--out", tmp_path / "page.html"]
-    for command in (words, page):
+    drawn = ["attention", 0, "--run", trained, "--out", tmp_path / "look.png"]
+    for command in (words, page, [*drawn, "--root", root]):
         assert f"{told}, now the same with other labels)" in output(capsys, *command)
     assert "others than before" not in output(capsys, *words, "--part", "train")
     name = next(n for n, part in parts.items() if part == "train" and n.startswith("red/"))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from vitbook.command.recipes import class_names, load_part, shape_of, statistics_of
+from vitbook.command.recipes import class_names, shape_of, statistics_of
+from vitbook.command.runs import read_part
 from vitbook.data import normalize, pictures
 
 
@@ -13,7 +14,7 @@ def read_image(options: argparse.Namespace, settings: dict, root: str | None) ->
     """The image that was asked for as the model takes it (C, H, W), and what to call it."""
     if options.image.isdecimal():
         number = int(options.image)
-        images, labels = load_part(settings, options.part, root)
+        (images, labels), titles, _ = read_part(options, settings, root)
         if number >= len(images):
             raise ValueError(
                 f"IMAGE must be below {len(images)}, the number of {options.part} images, "
@@ -21,7 +22,9 @@ def read_image(options: argparse.Namespace, settings: dict, root: str | None) ->
             )
         name = class_names(settings)[labels[number]]
         image = images[number : number + 1].to("cpu")[0]
-        return image, f"{options.part} image {number}, label {name}"
+        called = f"{options.part} image {number}"
+        called += f" ({titles[number]})" if settings["data"] == "folder" else ""
+        return image, f"{called}, label {name}"
     image, remarks = read_picture(Path(options.image), settings, invert=options.invert)
     return image, f"{options.image}{remarks}"
 

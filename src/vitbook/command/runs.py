@@ -228,9 +228,16 @@ def trained_model(options: argparse.Namespace) -> tuple[dict, str | None, nn.Mod
 def asked_part(
     options: argparse.Namespace,
 ) -> tuple[dict, nn.Module, tuple[Images, Tensor], list[str], tuple[str, ...]]:
-    """Settings and model of a run, a part of its data, a title for each image, and what a reader
-    has to know of them, which is printed, too."""
+    """Settings and model of a run, and a part of its data as ``read_part`` gives it."""
     settings, root, model = trained_model(options)
+    return settings, model, *read_part(options, settings, root)
+
+
+def read_part(
+    options: argparse.Namespace, settings: dict, root: str | None
+) -> tuple[tuple[Images, Tensor], list[str], tuple[str, ...]]:
+    """The part of a run's data that was asked for, a title for each image, and what a reader has
+    to know of them, which is printed, too."""
     known: tuple[Images, Tensor]
     part, learned = options.part, {"train", "trainval"}
     learned |= {"validation"} if own_pictures.learned_by(settings) == "trainval" else set()
@@ -246,7 +253,7 @@ def asked_part(
         titles = [f"{part} image {i}" for i in range(len(known[1]))]
     for note in notes:
         print(printed(note))
-    return settings, model, known, titles, tuple(notes)
+    return known, titles, tuple(notes)
 
 
 def _others(
