@@ -125,6 +125,14 @@ def test_an_odd_file_has_its_sentence(tmp_path, kind):
         assert sum(len(getattr(part, each)) for part in parts) == left
 
 
+def test_empty_files_are_no_copies_of_each_other(tmp_path):
+    root = folder(tmp_path)
+    for name in ("red/a.jpg", "red/b.jpg", "green/a.jpg"):
+        (root / name).write_bytes(b"")
+    why = "3 files, left out: cannot be read as a picture (it is empty): green/a.jpg, red/a.jpg"
+    assert list_folder(root).notes[0].startswith(why)
+
+
 def test_what_says_that_it_is_opaque_is_not_put_on_white(tmp_path):
     painted(RED).convert("RGBA").save(tmp_path / "x.png")
     assert read_picture(tmp_path / "x.png", 30).remarks == ()
@@ -406,7 +414,7 @@ def test_two_folders_of_one_part_are_named(tmp_path):
 def test_classes_that_are_hidden_are_named(tmp_path):
     for place in sorted(folder(tmp_path).iterdir()):
         place.rename(tmp_path / f".{place.name}")
-    with pytest.raises(ValueError, match=r"folder: .* 2 files, left out: hidden: \.green, \.red"):
+    with pytest.raises(ValueError, match=r"found: 2 folders, left out: hidden: \.green/, \.red/"):
         list_folder(tmp_path)
 
 
@@ -513,7 +521,7 @@ def test_what_was_thrown_away_is_in_no_class_and_is_none(tmp_path, trash):
     found = list_folder(root)
     assert found.classes == ("green", "red")
     assert len(found.files) == 20
-    assert found.notes == (f"2 files, left out: hidden: {trash}, red/{trash}.",)
+    assert found.notes == (f"2 folders, left out: hidden: {trash}/, red/{trash}/.",)
 
 
 def test_what_a_terminal_would_obey_is_not_printed(tmp_path):
@@ -579,7 +587,7 @@ LYING = {  # what is made; how many more pictures there are; the note
     "beside": (lambda root: painted(RED).save(root / "x.png"), 0, "beside the folders of the c"),
     "file": (lambda root: (root / "red" / ".DS_Store").write_text("x"), 0, "hidden: red/.DS_Store"),
     **{
-        name: (hidden(name), 0, f"1 file, left out: hidden: red/{name}.")
+        name: (hidden(name), 0, f"1 folder, left out: hidden: red/{name}/.")
         for name in (".Trash-1000", ".thumbnails", ".ipynb_checkpoints", "@eaDir", "__MACOSX")
     },
 }

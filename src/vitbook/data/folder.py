@@ -325,7 +325,7 @@ class _Odd:
         return name_below(self.root, path)
 
     def add(self, kind: str, path: Path) -> None:
-        self.kinds[kind].append(self.name(path))
+        self.kinds[kind].append(self.name(path) + "/" * os.path.isdir(path))
 
     def notes(self) -> list[str]:
         return [note(kind, names) for kind, names in sorted(self.kinds.items())]
@@ -339,7 +339,8 @@ def name_below(root: Path, path: Path) -> str:
 def note(kind: str, names: list[str]) -> str:
     """A sentence on files of one kind."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    files = "1 file" if len(names) == 1 else f"{len(names)} files"
+    what = "folder" if all(name.endswith("/") for name in names) else "file"
+    files = f"1 {what}" if len(names) == 1 else f"{len(names)} {what}s"
     return f"{files}, {kind}: {', '.join(map(printed, sorted(names)[:SHOWN]))}{more}."
 
 
@@ -675,11 +676,13 @@ def _once(files: list[PictureFile], odd: _Odd) -> list[PictureFile]:
         same[one.key].append(one)
     kept = []
     for group in same.values():
+        if len(group) > 1:  # empty ones are none of two classes
+            group = [file for file in group if _is_picture(file.path, odd)]
         if len({file.label for file in group}) > 1:
             for file in group:
                 odd.add("left out: the same file lies in two classes", file.path)
             continue
-        kept.append(group[0])
+        kept += group[:1]
         for file in group[1:]:
             odd.add("left out: copies of another file", file.path)
     return kept

@@ -1,10 +1,11 @@
 """Pictures of a test that are nearly ones that are learned from: saved anew, or of one film.
 
 As a copy counts what was saved anew, scaled, mirrored or turned by right angles; and, where most
-pictures of a part are such, what was changed a little (its brightness, contrast, colours, noise, a
-crop of some 5 %): a single one that is 5 % brighter is not told. Of pictures of 32 pixels a JPEG
-is so coarse that some copies are missed. What was made grey, much brighter or darker, turned by
-less, framed or cropped by more is another picture here: of such only names may tell.
+pictures of a part are such, six at least, what was changed a little (its brightness, contrast,
+colours, noise, a crop of some 5 %): a single one that is 5 % brighter is not told. Of pictures of
+32 pixels a JPEG is so coarse that some copies are missed. What was made grey, much brighter or
+darker, turned by less, framed or cropped by more is another picture here: of such only names may
+tell.
 """
 
 import re

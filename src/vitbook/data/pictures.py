@@ -115,10 +115,12 @@ def read_picture(
         if isinstance(error, OSError) and error.strerror:  # of the system, not of a decoder
             why = f"cannot be opened: {error.strerror.lower()}"
             raise PictureError(why, "cannot be opened") from None
-        instead = what_instead(picture) if isinstance(picture, Path) else ""
+        if instead := what_instead(picture) if isinstance(picture, Path) else "":
+            why = f"cannot be read as a picture ({instead})"
+            raise PictureError(why, why) from None
+        why = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, UnidentifiedImageError):
-            instead = instead or "of no kind that is read here; save it as PNG or JPEG"
-        why = instead or " ".join(str(error).split()) or type(error).__name__
+            why = "of no kind that is read here; save it as PNG or JPEG"
         raise PictureError(f"cannot be read as a picture ({why})") from None
     if min(upright.size) < smallest:
         raise PictureError(
