@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -1116,18 +1117,44 @@ def test_pictures_of_equal_pixels_in_two_classes_and_a_test_without_a_class_are_
     assert f"{both}test/red/of_green.ppm, train/red/again.ppm." in told
 
 
-def test_a_part_of_copies_saved_anew_is_told(tmp_path):
+def test_pictures_of_more_channels_than_are_read_are_one_note(tmp_path, capfd):
+    root = tmp_path / "in"
+    for name, colour in COLOURS.items():
+        fill(root / name, colour, range(8))
+        painted(colour).save(path := root / name / "bands.tif")
+        three, bands = (struct.pack("<HHIHH", 277, 3, 1, n, 0) for n in (3, 13))
+        path.write_bytes(path.read_bytes().replace(three, bands))
+    assert run(*trains(root, "--out", tmp_path / "run")) == 0
+    said = capfd.readouterr()
+    assert "left out: cannot be read as a picture: green/bands.tif" in said.out
+    assert not said.err
+
+
+def test_pictures_of_others_are_a_test_in_each_part(trained, tmp_path, capsys):
+    for name, colour in COLOURS.items():
+        fill(tmp_path / name, colour, range(100, 110))
+    words = ["evaluate", trained, "--root", tmp_path]
+    told = "None of these files was at the training: a fifth of them are the test"
+    for part in ("test", "trainval"):
+        said = output(capsys, *words, "--part", part)
+        assert told in said
+        assert "it is no test" not in said
+
+
+def test_a_part_of_copies_saved_anew_is_told(tmp_path, capsys):
+    root, out = tmp_path / "in", tmp_path / "run"
     for part, ending in (("train", "png"), ("val", "jpg"), ("test", "webp")):
         for name in ("green", "red"):
-            (tmp_path / part / name).mkdir(parents=True)
+            (root / part / name).mkdir(parents=True)
             for seed in range(6):
-                path = tmp_path / part / name / f"{seed}.{ending}"
+                path = root / part / name / f"{seed}.{ending}"
                 painted(COLOURS[name], seed=seed).resize((120, 144)).save(path)
-    given = {"data": "folder", "image_size": 16, "learn_from": "train"}
-    _, _, told = own_pictures.describe(settings_of(given), str(tmp_path), given)
+    words = "12 of 12 pictures of the {} look like one that is learned from"
+    said = output(capsys, *trains(root, "--learn-from", "train", "--out", out))
     for part in ("validation", "test"):
-        words = f"12 of 12 pictures of the {part} look like one that is learned from"
-        assert words in " ".join(told)
+        assert words.format(part) in said
+        assert words.format(part) in output(capsys, "evaluate", out, "--part", part)
+    assert "look like" not in output(capsys, "evaluate", out, "--part", "train")
 
 
 def test_a_register_is_not_called_a_class_token_and_is_none_of_the_patches():

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import io
+import logging
 import os
 import re
 import sys
@@ -32,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
             _name_errors(stream, called)
     options = parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
+    logging.getLogger("PIL").setLevel(logging.CRITICAL)  # what it could not read has a note
     try:
         refuse_idle(options)
         command = import_module(f"vitbook.command.{options.command}")  # read when needed

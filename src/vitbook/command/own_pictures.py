@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,10 @@ ALONE = (
     "that folder, if named, says what it has learned"
 )
 UNKNOWN = "{} does not say what it has learned from: what is tested here may be among that"
+NONE_LEARNED = (
+    "None of these files was at the training: a fifth of them are the test, for the others ask "
+    "with --part trainval."
+)
 UNSEEN = (
     "Whether new pictures of the {} are copies of learned ones was not seen: none of these is in {}"
 )
@@ -127,8 +132,9 @@ def describe(
         found["warmup_steps"] = min(settings["warmup_steps"], updates // WARMUP)
     if not settings["timm"]:
         found |= told or _statistics(learned.images)
-    for part, judged in list(pictures.items())[1:]:
-        twins += near_ones(learned, judged, part)
+    near = {part: near_ones(learned, pictures[part], part) for part in list(pictures)[1:]}
+    found["near"] = near
+    twins += chain.from_iterable(near.values())
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     notes |= dict.fromkeys(origin)
     labels = {part: found.labels for part, found in pictures.items()}
@@ -222,6 +228,12 @@ def learned_by(run: dict) -> str:
     return "trainval" if "trainval" in ever else "train"
 
 
+def learned_parts(run: dict) -> set[str]:
+    """The parts in which there is something that it has learned from."""
+    whole = learned_by(run) == "trainval"
+    return {"train", "trainval", "validation"} if whole else {"train", "trainval"}
+
+
 def _normalization(settings: dict, lender: dict) -> tuple[dict, list[str]]:
     """Mean and std of the images that lent weights learned from, and what is known of these."""
     if not (weights := settings["weights"]):
@@ -296,20 +308,26 @@ def read_pictures(settings: dict, part: str, root: str | None) -> FolderImages:
     return _read_again(settings, part, root)[1]
 
 
-def read_beside_learned(settings: dict, part: str, root: str | None) -> FolderImages:
-    """The same of a part that was not learned; notes tell of new pictures that are near copies."""
+def read_asked(settings: dict, part: str, root: str | None) -> FolderImages:
+    """The same; notes tell what was learned, and which pictures are near copies of that."""
     listed, found = _read_again(settings, part, root)
     new = {name_below(listed.root, path) for path in listed.new}
     rows = [row for row, name in enumerate(found.files) if name in new]
-    if not rows:
-        return found
+    told: list[str] = []
+    if len(rows) < len(found.files):  # some are of the training
+        if part in learned_parts(settings):
+            return found._replace(notes=(LEARNED.format(part), *found.notes))
+        told += settings.get("near", {}).get(part, [])
+    elif len(new) == len(listed.files) and not listed.ready:
+        told.append(NONE_LEARNED)
     files = tuple(file for file in listed.files if file.path not in listed.new)
     try:
         learned, size = listed._replace(files=files), settings["image_size"]
-        known = read_files(learned, learned_by(settings), size=size, all_classes=False)
-        told = near_ones(known, _rows(found, rows), f"{part} that are new")
+        if rows:
+            known = read_files(learned, learned_by(settings), size=size, all_classes=False)
+            told += near_ones(known, _rows(found, rows), f"{part} that are new")
     except EmptyPartError:
-        told = [UNSEEN.format(part, listed.root)]
+        told.append(UNSEEN.format(part, listed.root))
     return found._replace(notes=(*found.notes, *told))
 
 

@@ -91,7 +91,8 @@ RECIPES = {
 # What only one's own pictures have: their size, and the weights to start from.
 OWN: dict[str, Any] = {"image_size": 64, "weights": None, "timm": None, "head_epochs": 0}
 OWN |= {"class_weights": False}
-OWN |= {"learned_before": None}  # the part that the run has learned from whose weights are lent
+# The part that the run has learned from whose weights are lent; sentences on near copies, by part.
+OWN |= {"learned_before": None, "near": {}}
 STARTED = {"epochs": 10, "head_epochs": 3, "learning_rate": 3e-4}  # with weights to start from
 
 

@@ -239,18 +239,17 @@ def read_part(
     """The part of a run's data that was asked for, a title for each image, and what a reader has
     to know of them, which is printed, too."""
     known: tuple[Images, Tensor]
-    part, learned = options.part, {"train", "trainval"}
-    learned |= {"validation"} if own_pictures.learned_by(settings) == "trainval" else set()
-    notes = [own_pictures.LEARNED.format(part)] if part in learned else []
+    part = options.part
     if settings["data"] == "folder":
-        read = own_pictures.read_pictures if notes else own_pictures.read_beside_learned
-        pictures = read(settings, part, root)
+        pictures = own_pictures.read_asked(settings, part, root)
         known, titles = own_pictures.prepared(pictures, settings), list(pictures.files)
-        notes += pictures.notes
+        notes = [*pictures.notes]
         notes += _others(settings, root, Path(options.run) / CHECKPOINT_FILE, part, known)
     else:
         known = load_part(settings, part, root)
         titles = [f"{part} image {i}" for i in range(len(known[1]))]
+        learned = own_pictures.learned_parts(settings)
+        notes = [own_pictures.LEARNED.format(part)] if part in learned else []
     for note in notes:
         print(printed(note))
     return known, titles, tuple(notes)
