@@ -200,6 +200,15 @@ class Merging(nn.Identity):
         return super().train(mode)
 
 
+def test_maps_of_one_image_of_197_tokens_take_the_runs_that_are_documented():
+    options = {"embed_dim": 8, "depth": 1, "num_heads": 2, "num_classes": 2}
+    model = VisionTransformer(image_size=56, patch_size=4, in_channels=1, **options)
+    runs = []
+    model.register_forward_pre_hook(lambda *_: runs.append(1))
+    attention_maps(model, torch.randn(1, 1, 56, 56))
+    assert f"({len(runs)} runs in all for one image of 197 tokens)" in attention_maps.__doc__
+
+
 def test_taking_maps_leaves_modes_gradients_and_random_numbers_alone():
     model = tiny_vit(dropout=0.5).train()
     model.merging = Merging()

@@ -789,7 +789,8 @@ def test_copies_that_came_after_the_training_are_told_in_the_test(tmp_path, caps
         path.unlink()
     said = output(capsys, "evaluate", out)
     assert (
-        "Whether new pictures of the test are copies of learned ones was not seen: none of" in said
+        "Whether new pictures of the part test are copies of learned ones was not seen: none of"
+        in said
     )
 
 

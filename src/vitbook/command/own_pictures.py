@@ -65,7 +65,8 @@ NONE_LEARNED = (
     "with --part trainval."
 )
 UNSEEN = (
-    "Whether new pictures of the {} are copies of learned ones was not seen: none of these is in {}"
+    "Whether new pictures of the part {} are copies of learned ones was not seen: none of these "
+    "is in {}"
 )
 PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"

@@ -90,7 +90,7 @@ def attention_maps(
 
     The model, of any library (see :func:`record_attention`), runs in evaluation mode and without
     gradients; afterwards each of its modules is in the mode it was in before. It runs once for the
-    maps, and then some more times (for one image of 197 tokens 22), to test that:
+    maps, and then some more times (22 runs in all for one image of 197 tokens), to test that:
 
     - each image alone has the same maps, and what they give is the same (more than 8: the first,
       the last, and all by halves);
