@@ -2,8 +2,8 @@
 
 As a copy counts what was saved anew, scaled, mirrored or turned by right angles; and, where most
 pictures of a part are such, six at least, what was changed a little (its brightness, contrast,
-colours, noise, a crop of some 5 %): a single one that is 5 % brighter is not told. Of pictures of
-32 pixels a JPEG is so coarse that some copies are missed. What was made grey, much brighter or
+colours, noise, a crop of some 5 %): a single one that is 5 % brighter is not told. Of small
+pictures a JPEG is so coarse that some copies are missed. What was made grey, much brighter or
 darker, turned by less, framed or cropped by more is another picture here: of such only names may
 tell.
 """
@@ -66,8 +66,9 @@ def _copies(
         if len(copies) > least * len(rows):
             one = printed(judged[rows[copies[0]]])
             other = printed(learned[neighbours[view, row][copies[0], 0]])
+            some = "" if len(copies) == len(rows) else "At least "
             return [
-                f"{len(copies)} of {len(rows)} pictures of the {part} look like one that is "
+                f"{some}{len(copies)} of {len(rows)} pictures of the {part} look like one that is "
                 f"learned from ({one} like {other}): "
                 "copies that were saved anew, mirrored, turned or at another size, test nothing."
             ]
