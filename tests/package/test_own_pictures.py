@@ -191,7 +191,7 @@ def test_a_part_that_was_moved_away_is_asked_for_and_tested_where_it_is(tmp_path
     assert told in refusal(capsys, "evaluate", out)
     said = refusal(capsys, "evaluate", out, "--root", root / "train")
     assert re.search(
-        r"no picture for the part test in green, red. What was found: \d+ files, kept", said
+        r"no picture for the part test in green, red. What was found: 16 files, elsewhere", said
     )
     assert re.search("[0-8] of 8 right", output(capsys, "evaluate", out, "--root", away))
 
@@ -814,6 +814,11 @@ def test_a_test_of_other_pictures_or_classes_than_at_the_training_is_told(
     assert "others than before" not in output(capsys, *words, "--part", "train")
     name = next(n for n, part in parts.items() if part == "train" and n.startswith("red/"))
     (root / name).rename(root / "green" / "other.png")
+    moved = (
+        "elsewhere than at the training (renamed, or in another class), kept in its part: green/o"
+    )
+    for part in ("test", "trainval"):
+        assert moved in output(capsys, *words, "--part", part)
     for part in ("train", "validation", "trainval"):
         said = output(capsys, *words, "--part", part)
         assert "part trainval or their classes are others than before (" in said

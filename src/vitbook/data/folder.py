@@ -36,6 +36,7 @@ SCALED = (
     "what is equally bright in two of them may not be so here."
 )
 ALIKE = "called as in the training, but other pictures: if they show the same, it has learned it"
+ELSEWHERE = "elsewhere than at the training (renamed, or in another class), kept in its part"
 LEFT = "left out"  # what the parts of a run hold for a file that is in none
 TWIN = f"{LEFT}: equal to one of another part, pixel by pixel"
 ROOT = "root:"  # begins what the parts of a run tell of the folders that their paths are below
@@ -513,6 +514,8 @@ def _as_known(
             alike.append(file.path)
         elif part is None:
             new.append(file.path)
+        elif name not in known and gone and pixels(file.path):
+            odd.add(ELSEWHERE, file.path)
         elif part != file.part:
             odd.add("kept in the part that the training had it in", file.path)
         lost -= name not in known and part not in (None, "test")
