@@ -371,11 +371,19 @@ def _folders(place: Path, odd: _Odd) -> dict[str, Path]:
     for path in _entries(place, odd):
         if path.is_dir() and place.resolve().is_relative_to(path.resolve()):
             odd.add("left out: a link to a folder above", path)
+        elif path.is_dir() and folder_names.doubt({path.name: ()}) and _empty(path):
+            odd.add("left out: empty", path)
         elif path.is_dir():
             found[utf8(path.name)] = path
         else:
             odd.add("left out: beside the folders of the classes", path)
     return found
+
+
+def _empty(place: Path) -> bool:
+    with suppress(OSError):  # a closed one is told where it is read
+        return not os.listdir(place)
+    return False
 
 
 def _walk(place: Path, odd: _Odd, seen: set[str] | None = None) -> Iterator[Path]:

@@ -8,6 +8,7 @@ import io
 import re
 import warnings
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,7 @@ SAMPLES, FORMAT, PHOTOMETRIC, SIGNED = 277, 339, 262, 2  # tags of TIFF, and a v
 NEGATIVE, SIGN = "vitbook: zero is white", "vitbook: one bit is the sign"
 ON_WHITE = "transparent parts: on white"
 GAMMA, NEAR = 1 / 2.2, 0.05  # of PNG: that of screens, and what share of it nobody sees
+SAME = 3  # of 255: colours of a profile that differ less from those of screens are these
 FOREIGN = ("EPS", "MPEG")  # Ghostscript runs what the file says; films are named, not decoded
 
 
@@ -281,12 +283,17 @@ def _in_srgb(picture: "Image.Image", told: dict) -> tuple["Image.Image", list[st
 @lru_cache(8)  # a camera's is in all its pictures, and takes longer than a small one
 def _transform(profile: bytes, mode: str) -> Any:
     """From the colours of a profile to those of screens, None where they are the same."""
-    from PIL import ImageCms
+    from PIL import Image, ImageCms
 
     own = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-    if "sRGB" in ImageCms.getProfileDescription(own):
+    if mode != "RGB" and "sRGB" in ImageCms.getProfileDescription(own):
         return None
-    return ImageCms.buildTransform(own, ImageCms.createProfile("sRGB"), mode, "RGB")
+    transform = ImageCms.buildTransform(own, ImageCms.createProfile("sRGB"), mode, "RGB")
+    if mode != "RGB":
+        return transform
+    colours = np.array([list(product((64, 128, 192), repeat=3))], dtype=np.uint8)  # (1, 27, 3)
+    shown = np.asarray(transform.apply(Image.fromarray(colours)))
+    return transform if np.abs(shown.astype(int) - colours).max() > SAME else None
 
 
 def _scaled(values: Any, signed: bool) -> tuple[np.ndarray, str]:
