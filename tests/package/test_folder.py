@@ -17,7 +17,7 @@ from PIL import Image, ImageCms
 from tests.package.painting import GREEN, RED, fill, painted
 from vitbook.data import folder_names
 from vitbook.data.folder import FolderImages, list_folder, load_folder, read_files, root_key
-from vitbook.data.near import near_ones
+from vitbook.data.near import near_labels, near_ones
 from vitbook.data.pictures import PictureError, pixel_key, read_picture
 from vitbook.explorer.photograph import read_photograph
 
@@ -229,6 +229,16 @@ SELDOM = [
     ("Übung", "Prüfung"),
     ("cat", "dog", "thumbnails"),
 ]
+
+
+@pytest.mark.parametrize("name", ["New folder", "test"])
+def test_an_empty_folder_that_is_called_like_no_class_is_left_out(tmp_path, name):
+    (folder(tmp_path) / name).mkdir()
+    assert read(tmp_path).classes == ("green", "red")
+    assert f"1 folder, left out: empty: {name}/." in read(tmp_path).notes
+    (tmp_path / "blue").mkdir()
+    with pytest.raises(ValueError, match="has no picture for the part trainval in blue"):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize("names", SELDOM)
@@ -859,12 +869,20 @@ def test_what_the_chunks_of_a_png_say_is_heeded(tmp_path, kind):
     assert (pixels == pixel).all()
 
 
-def profile_that_exchanges_red_and_blue():
+def profile_that_exchanges_red_and_blue(name="mine"):
     data = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
     other = {b"rXYZ": b"bXYZ", b"bXYZ": b"rXYZ"}
     for at in range(132, 132 + 12 * struct.unpack(">I", data[128:132])[0], 12):
         data[at : at + 4] = other.get(bytes(data[at : at + 4]), data[at : at + 4])
-    return bytes(data).replace("sRGB".encode("utf-16-be"), "mine".encode("utf-16-be"))
+    return bytes(data).replace("sRGB".encode("utf-16-be"), name.encode("utf-16-be"))
+
+
+def test_a_profile_is_known_by_its_colours_and_not_by_its_name(tmp_path):
+    picture = Image.new("RGB", (20, 20), RED)
+    picture.save(tmp_path / "x.png", icc_profile=profile_that_exchanges_red_and_blue("sRGB"))
+    red, _, blue = (int(v) for v in read_picture(tmp_path / "x.png", 20).pixels[:, 9, 9])
+    assert red < 60
+    assert blue > 190
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "L", "CMYK"])
@@ -1008,6 +1026,16 @@ def test_copies_that_were_saved_anew_are_told_and_other_pictures_are_not():
         (told,) = near_ones(learned, part_of(anew, "validation", 900), "validation")
         words = "At least 1 of 20 pictures of the validation look like one that is learned from "
         assert told.startswith(f"{words}(validation/red/900.png like train/red/7.png): copies")
+
+
+def test_copies_that_were_saved_anew_into_another_class_are_told():
+    pictures, labels = scenes(40), torch.arange(40) % 2
+    learned = part_of(pictures, "train")._replace(labels=labels)
+    assert near_labels(learned) == near_labels(learned._replace(labels=0 * labels)) == []
+    pictures[7] = as_jpeg(pictures[4].flip(2))
+    (told,) = near_labels(learned)
+    words = "At least 2 of 40 pictures that are learned from look like one of another class"
+    assert told.startswith(f"{words} (train/red/4.png like train/red/7.png)")
 
 
 def test_frames_of_a_film_on_both_sides_are_told():

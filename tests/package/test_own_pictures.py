@@ -771,6 +771,31 @@ def test_what_lent_weights_learned_is_never_a_test(photos, trained, tmp_path, ca
     assert "lent: none is left for a test" in refusal(capsys, *words, "--out", tmp_path / "none")
 
 
+def test_a_test_of_near_copies_of_what_lent_weights_learned_is_told(tmp_path, capsys):
+    first, second, places = tmp_path / "first", tmp_path / "second", ("green", "red")
+    for number, name in enumerate(places):
+        for part in ("train", "test"):
+            (second / part / name).mkdir(parents=True)
+        (first / name).mkdir(parents=True)
+        for seed in range(20):
+            coarse = painted(COLOURS[name], (4, 5), seed=seed + 100 * number)
+            picture = coarse.resize((80, 100))
+            picture.save(first / name / f"{seed}.png")
+            picture.save(second / "test" / name / f"old{seed}.jpg")
+            other = painted(COLOURS[name], (4, 5), seed=seed + 1000 * number + 300)
+            other.resize((80, 100)).save(second / "train" / name / f"new{seed}.png")
+    lender, out = tmp_path / "lender", tmp_path / "out"
+    assert run(*trains(first, "--out", lender)) == 0
+    words = [*trains(second, "--weights", lender, "--head-epochs", 0)]
+    told = r"\d\d of 40 pictures of the test look like one that is learned from \(test/\w+/old"
+    for command in ([*words, "--out", out], ["evaluate", out]):
+        assert re.search(told, output(capsys, *command))
+    shutil.rmtree(first)
+    told = f"are copies of learned ones was not seen: none of these is in {first}"
+    for command in ([*words, "--out", tmp_path / "again"], ["evaluate", tmp_path / "again"]):
+        assert told in output(capsys, *command)
+
+
 def test_copies_that_came_after_the_training_are_told_in_the_test(tmp_path, capsys):
     root, out = tmp_path / "photos", tmp_path / "run"
     for number, name in enumerate(("green", "red")):
@@ -817,6 +842,8 @@ def test_a_test_of_other_pictures_or_classes_than_at_the_training_is_told(
     moved = (
         "elsewhere than at the training (renamed, or in another class), kept in its part: green/o"
     )
+    said = output(capsys, "examine", trained, "--root", root, "--updates", 50)
+    assert "now the same with other labels): the run has learned from the earlier ones" in said
     for part in ("test", "trainval"):
         assert moved in output(capsys, *words, "--part", part)
     for part in ("train", "validation", "trainval"):

@@ -7,7 +7,8 @@ import torch
 from vitbook import training
 from vitbook.command.any_model import any_model
 from vitbook.command.recipes import build_model, load_part
-from vitbook.command.runs import device_type, run_of
+from vitbook.command.runs import changed, device_type, run_of
+from vitbook.data.folder_names import printed
 
 
 def examine(options: argparse.Namespace) -> None:
@@ -15,7 +16,11 @@ def examine(options: argparse.Namespace) -> None:
     settings, root = run_of(options)
     model = any_model(options)[0] if options.model else build_model(settings)
     model.to(device_type(options.device))
-    images, labels = load_part(settings, settings["learn_from"], root)
+    part = settings["learn_from"]
+    images, labels = known = load_part(settings, part, root)
+    if settings["data"] == "folder":
+        for note in changed(options.run, settings, root, part, known):
+            print(printed(note))
     some = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     found = training.examine(
         model,

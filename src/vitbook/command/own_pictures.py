@@ -28,7 +28,7 @@ from vitbook.data.folder import (
     what_was_found,
 )
 from vitbook.data.folder_names import listed as named
-from vitbook.data.near import near_ones
+from vitbook.data.near import near_labels, near_ones
 from vitbook.data.pictures import pixel_key
 from vitbook.data.room import NormalizedImages
 from vitbook.data.transforms import STATISTICS
@@ -66,7 +66,7 @@ NONE_LEARNED = (
 )
 UNSEEN = (
     "Whether new pictures of the part {} are copies of learned ones was not seen: none of these "
-    "is in {}"
+    "is in {}."
 )
 PARTS_FILE = "parts.json"  # which part each picture was in, by the hash of what is in its file
 NEEDS_ROOT = "root must say which folder holds a folder of pictures for each class (--root DIR)"
@@ -134,8 +134,11 @@ def describe(
     if not settings["timm"]:
         found |= told or _statistics(learned.images)
     near = {part: near_ones(learned, pictures[part], part) for part in list(pictures)[1:]}
+    if before and root_key(listed.root) not in before:
+        for part, copies in near.items():
+            copies += _near_lent(lender or {}, pictures[part], part, size)
     found["near"] = near
-    twins += chain.from_iterable(near.values())
+    twins += chain(near_labels(learned), *near.values())
     notes = dict.fromkeys(note for part in pictures.values() for note in (*part.notes, *twins))
     notes |= dict.fromkeys(origin)
     labels = {part: found.labels for part, found in pictures.items()}
@@ -143,6 +146,16 @@ def describe(
     if learned_before == "trainval" and "validation" in parts:
         notes[LEARNED.format("validation")] = None
     return found | {"classes": list(listed.classes)}, pictures, (counted, *notes)
+
+
+def _near_lent(lender: dict, judged: FolderImages, part: str, size: int) -> list[str]:
+    """Sentences on near copies of what lent weights learned from, in another folder."""
+    root = lender.get("root")
+    try:
+        known = read_pictures(lender | {"image_size": size}, learned_by(lender), root)
+    except (ValueError, OSError):
+        return [UNSEEN.format(part, root or "the folder of the run that lends its weights")]
+    return near_ones(known, judged, part)
 
 
 def _read(

@@ -34,10 +34,10 @@ EXAMPLES = """examples:
   torchrun --nproc-per-node 2 -m vitbook train --out runs/digits
 """
 COPIES = (
-    "Copies of a picture in two parts are left out. Told are near ones: saved anew, scaled (of "
-    "small JPEGs not each), mirrored or turned by right angles, and, where most of a part are "
-    "such, six at least, a little brighter, darker or cropped; not what was made grey, much "
-    "brighter or darker, turned by less or framed."
+    "Copies of a picture in two parts are left out. Told are near ones, in two classes, too: saved "
+    "anew, scaled (of small JPEGs not each), mirrored or turned by right angles, and, where most "
+    "of a part are such, six at least, a little brighter, darker or cropped; not what was made "
+    "grey, much brighter or darker, turned by less or framed."
 )
 
 

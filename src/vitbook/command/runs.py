@@ -137,9 +137,10 @@ def lender_of(given: dict) -> dict:
 
 
 def learned_with(weights: Path) -> dict:
-    """The settings of the run that weights are of, by its folder or its checkpoint; {} of none."""
+    """The settings and root of the run that weights are of, by folder or checkpoint; {} of none."""
     if run := lending_run(weights):
-        return stored_run(run)["settings"]
+        stored = stored_run(run)
+        return stored["settings"] | {"root": stored["root"]}
     checkpoint = weights / CHECKPOINT_FILE if weights.is_dir() else weights
     with suppress(ValueError, *DAMAGE):  # a checkpoint alone: which parts there were is not in it
         if kept := kept_notes(checkpoint).get("settings"):
@@ -244,7 +245,7 @@ def read_part(
         pictures = own_pictures.read_asked(settings, part, root)
         known, titles = own_pictures.prepared(pictures, settings), list(pictures.files)
         notes = [*pictures.notes]
-        notes += _others(settings, root, Path(options.run) / CHECKPOINT_FILE, part, known)
+        notes += changed(options.run, settings, root, part, known)
     else:
         known = load_part(settings, part, root)
         titles = [f"{part} image {i}" for i in range(len(known[1]))]
@@ -255,11 +256,11 @@ def read_part(
     return known, titles, tuple(notes)
 
 
-def _others(
-    settings: dict, root: str | None, checkpoint: Path, asked: str, known: tuple[Images, Tensor]
+def changed(
+    run: str, settings: dict, root: str | None, asked: str, known: tuple[Images, Tensor]
 ) -> list[str]:
     """Sentences where what was learned from or judged by, and is asked for, is not that of then."""
-    learned, notes = settings["learn_from"], []
+    learned, notes, checkpoint = settings["learn_from"], [], Path(run) / CHECKPOINT_FILE
     for part in (learned, "test" if learned == "trainval" else "validation"):
         if HELD.get(part, {part}) & HELD.get(asked, {asked}):
             now = fingerprint(*(known if part == asked else load_part(settings, part, root)))
