@@ -478,6 +478,19 @@ def test_pictures_of_classes_that_are_called_alike_are_compared(tmp_path, called
     assert re.match(words, told)
 
 
+def test_bursts_whose_names_begin_again_in_each_class_are_no_copies(tmp_path):
+    for seed in range(6):
+        for apart, name in ((0, "a"), (99, "b")):
+            for scene in range(8):
+                place = tmp_path / str(seed) / name
+                place.mkdir(parents=True, exist_ok=True)
+                picture = np.array(drawn(np.random.default_rng([seed, apart, scene])))
+                for frame in range(5):
+                    picture[frame, scene] = apart  # each another file
+                    Image.fromarray(picture).save(place / f"cam{scene:02}_{frame}.png")
+        assert list_folder(tmp_path / str(seed)).classes == ("a", "b")
+
+
 @pytest.mark.parametrize("number", [7, 24])
 def test_of_files_of_equal_numbers_those_count_that_look_alike(tmp_path, number):
     for apart, name in ((0, "a"), (99, "b")):

@@ -559,7 +559,10 @@ def _twice(files: list[PictureFile], classes: Sequence[str]) -> tuple[str, list[
             told = f"{printed(classes[one])} and {printed(classes[other])} hold {len(pairs)} {what}"
             told += f", of which {alike} of {of} compared look alike" if of else ""
             told += ": are these the same things twice, copies, or pictures and their masks?"
-            sure = 2 * alike > of if marked is numbers else errors > PERHAPS or not of
+            told_by_names = not of or (
+                errors > PERHAPS and 10 * alike > of
+            )  # bursts are alike, too
+            sure = 2 * alike > of if marked is numbers else told_by_names
             if sure:
                 return told, []
             if errors > CLEARLY or marked is telling:
