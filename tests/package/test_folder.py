@@ -474,7 +474,9 @@ def test_pictures_of_classes_that_are_called_alike_are_compared(tmp_path, called
             picture = drawn(np.random.default_rng(seed + apart))
             picture.save(tmp_path / name / f"{called.format(seed)}.png")
     (told,) = list_folder(tmp_path).notes
-    words = r"a and b hold 24 files of the same names, of which [0-3] of 24 compared look alike: "
+    words = (
+        r"a and b hold 24 files of the same names, of which [0-3] of 24 compared are most like each"
+    )
     assert re.match(words, told)
 
 
@@ -499,7 +501,7 @@ def test_of_files_of_equal_numbers_those_count_that_look_alike(tmp_path, number)
             picture = drawn(np.random.default_rng(seed + apart * (seed >= number)))
             picture.save(tmp_path / name / f"{name}{seed}.png", compress_level=1 + bool(apart))
     counted = "[7-9]" if number == 7 else 24  # some are alike by chance
-    words = rf"a and b hold 24 files of the same numbers, of which {counted} of 24 compared look"
+    words = rf"a and b hold 24 files of the same numbers, of which {counted} of 24 compared are"
     if number == 7:
         assert re.match(words, list_folder(tmp_path).notes[0])
     else:
@@ -517,7 +519,7 @@ def test_numbered_pictures_and_what_was_drawn_of_them_are_no_classes(tmp_path, a
     if apart:  # of other scenes
         assert list_folder(tmp_path).classes == ("rgb", "tiefe")
         return
-    same = "rgb and tiefe hold 24 files of the same numbers, of which 2[0-4] of 24 compared look"
+    same = "rgb and tiefe hold 24 files of the same numbers, of which 2[0-4] of 24 compared are"
     with pytest.raises(ValueError, match=same):
         list_folder(tmp_path)
 

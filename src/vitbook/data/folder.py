@@ -557,7 +557,7 @@ def _twice(files: list[PictureFile], classes: Sequence[str]) -> tuple[str, list[
         for one, other, pairs in _shared(marked, Counter(file.label for file in files)):
             alike, of, errors = (0, 0, 0.0) if what.startswith("of") else _look_alike(pairs)
             told = f"{printed(classes[one])} and {printed(classes[other])} hold {len(pairs)} {what}"
-            told += f", of which {alike} of {of} compared look alike" if of else ""
+            told += f", of which {alike} of {of} compared are most like each other" if of else ""
             told += ": are these the same things twice, copies, or pictures and their masks?"
             told_by_names = not of or (
                 errors > PERHAPS and 10 * alike > of
